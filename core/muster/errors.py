@@ -8,8 +8,8 @@
     ├── Conflict         somebody was faster, or it is in the wrong state for this
     └── Unavailable      something that is needed does not answer
 
-They are mapped in named places only: `muster_api.errors` to HTTP, `muster_cli.errors` to exit codes. A message names the
-field or thing, says what is wrong and how to mend it, in one line.
+They are mapped in named places only: `muster_api.errors` to HTTP, `muster_cli.errors` to exit
+codes. A message names the field or thing, says what is wrong and how to mend it, in one line.
 """
 
 

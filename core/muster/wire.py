@@ -1,7 +1,8 @@
-"""The words that separate processes share: labels, annotations, environment and names in the Kubernetes API.
+"""The words that separate processes share: labels, annotations, environment and names in the
+Kubernetes API.
 
-Only constants, and the rules by which names are built from them. Two processes that disagree on one of these would fail
-silently, so nobody spells them out anywhere else.
+Only constants, and the rules by which names are built from them. Two processes that disagree on
+one of these would fail silently, so nobody spells them out anywhere else.
 """
 
 from typing import Final

@@ -1,8 +1,10 @@
-"""The one Kubernetes client of Muster: raw JSON over `kubernetes.aio`'s credentials and connection.
+"""The one Kubernetes client of Muster: raw JSON over `kubernetes.aio`'s credentials and
+connection.
 
-The operator, the recorder, the process nodes and the command all speak to the API server through this. No models: bulk
-reads and writes stay dictionaries, since building a pydantic object for each of 4,000 pods costs more than the requests.
-Nothing here knows what a TrainingJob is beyond its resource path.
+The operator, the recorder, the process nodes and the command all speak to the API server through
+this. No models: bulk reads and writes stay dictionaries, since building a pydantic object for each
+of 4,000 pods costs more than the requests. Nothing here knows what a TrainingJob is beyond its
+resource path.
 """
 
 from muster_kube.client import Kube

@@ -1,8 +1,8 @@
 """Requests and watches in raw JSON.
 
-`kubernetes.aio` finds the credentials and makes the TLS connection; its models and its JSON layer are left out, because a
-pod costs 40 µs through orjson and over a millisecond through the models. This is the only module that imports the
-Kubernetes client or aiohttp for it.
+`kubernetes.aio` finds the credentials and makes the TLS connection; its models and its JSON layer
+are left out, because a pod costs 40 µs through orjson and over a millisecond through the models.
+This is the only module that imports the Kubernetes client or aiohttp for it.
 """
 
 import os
@@ -50,13 +50,15 @@ class Kube:
         context: str | None = None,
         connections: int = 64,
     ) -> Self:
-        """A client from *kubeconfig* (a file, or its content), else `KUBECONFIG`, else the pod's own service account.
+        """A client from *kubeconfig* (a file, or its content), else `KUBECONFIG`, else the pod's
+        own service account.
 
         Nothing is sent yet. Raises `ApiUnreachable` when there is no usable configuration.
         """
         configuration = Configuration()
         configuration.connection_pool_maxsize = connections
-        # Our own certificates, and those of many real clusters, lack the key identifiers that strict X.509 asks for.
+        # Our own certificates, and those of many real clusters, lack the key identifiers that
+        # strict X.509 asks for.
         configuration.disable_strict_ssl_verification = True
         namespace = "default"
         try:
@@ -65,7 +67,11 @@ class Kube:
                     dict(kubeconfig), context=context, client_configuration=configuration
                 )
                 namespace = _namespace_of(loader)
-            elif kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ and not has_kubeconfig():
+            elif (
+                kubeconfig is None
+                and "KUBERNETES_SERVICE_HOST" in os.environ
+                and not has_kubeconfig()
+            ):
                 load_incluster_config(client_configuration=configuration)
             else:
                 file = None if kubeconfig is None else str(kubeconfig)
@@ -81,7 +87,10 @@ class Kube:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.close()
 
@@ -112,21 +121,27 @@ class Kube:
             ) as response:
                 raw = await response.read()
                 if response.status >= 400:
-                    raise error_of(response.status, _object(raw), response.headers.get("Retry-After"))
+                    raise error_of(
+                        response.status, _object(raw), response.headers.get("Retry-After")
+                    )
                 return _object(raw)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiUnreachable(f"{self.server} does not answer: {error or type(error).__name__}") from error
+            raise ApiUnreachable(
+                f"{self.server} does not answer: {str(error) or type(error).__name__}"
+            ) from error
 
     async def get(self, path: str, **query: str) -> Json:
         """Read one object or collection."""
         return await self.request("GET", path, query=query or None)
 
-    async def list(self, path: str, *, page: int = 500, **query: str) -> tuple[list[Json], str]:
+    async def list(
+        self, path: str, *, query: Mapping[str, str] | None = None, page: int = 500
+    ) -> tuple[list[Json], str]:
         """All objects of a collection, read in pages, and the resourceVersion from which to watch on."""
         items: list[Json] = []
         more: str | None = None
         while True:
-            asked = dict(query, limit=str(page)) | ({"continue": more} if more else {})
+            asked = {**(query or {}), "limit": str(page)} | ({"continue": more} if more else {})
             answer = await self.request("GET", path, query=asked)
             items.extend(answer.get("items") or ())
             metadata = answer.get("metadata") or {}
@@ -167,13 +182,24 @@ class Kube:
         return await self.request("DELETE", path, body=body)
 
     async def watch(
-        self, path: str, resource_version: str, *, timeout_seconds: int = 300, **query: str
+        self,
+        path: str,
+        resource_version: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        timeout_seconds: int = 300,
     ) -> AsyncIterator[tuple[str, Json]]:
         """Yield (type, object) from *resource_version* on, until the server ends the watch.
 
-        Bookmarks are passed on. Raises `Expired` when the version is too old, `ApiUnreachable` when the connection breaks.
+        Bookmarks are passed on. Raises `Expired` when the version is too old, `ApiUnreachable`
+        when the connection breaks.
         """
-        asked = dict(query, watch="1", allowWatchBookmarks="true", timeoutSeconds=str(timeout_seconds))
+        asked = {
+            **(query or {}),
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(timeout_seconds),
+        }
         if resource_version:
             asked["resourceVersion"] = resource_version
         try:
@@ -182,7 +208,9 @@ class Kube:
                 params=asked,
                 headers=await self._headers(None),
                 # A server that dies without a word must not leave the watch hanging for ever.
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=timeout_seconds + 15),
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=10, sock_read=timeout_seconds + 15
+                ),
             ) as response:
                 if response.status >= 400:
                     raise error_of(response.status, _object(await response.read()))
@@ -232,7 +260,11 @@ class Kube:
 def has_kubeconfig() -> bool:
     """Whether there is a kubeconfig that kubectl would use."""
     named = os.environ.get("KUBECONFIG")
-    files = [Path(p) for p in named.split(os.pathsep) if p] if named else [Path.home() / ".kube" / "config"]
+    files = (
+        [Path(p) for p in named.split(os.pathsep) if p]
+        if named
+        else [Path.home() / ".kube" / "config"]
+    )
     return any(file.is_file() for file in files)
 
 

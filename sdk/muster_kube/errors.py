@@ -1,15 +1,15 @@
 """What the API server may answer, as exceptions.
 
-    ApiError                 (a MusterError: its message is the server's own, made for people)
-    ├── ApiUnauthorized 401
-    ├── ApiForbidden    403
-    ├── ApiNotFound     404
-    ├── AlreadyExists   409, on a create
-    ├── StaleVersion    409, on a guarded write: somebody wrote in between
-    ├── Expired         410, a watch or a list must start afresh
-    ├── Invalid         422, with the fields that are wrong
-    ├── TooManyRequests 429, `retry_after_seconds` says when
-    └── ApiUnreachable  no answer at all
+ApiError                 (a MusterError: its message is the server's own, made for people)
+├── ApiUnauthorized 401
+├── ApiForbidden    403
+├── ApiNotFound     404
+├── AlreadyExists   409, on a create
+├── StaleVersion    409, on a guarded write: somebody wrote in between
+├── Expired         410, a watch or a list must start afresh
+├── Invalid         422, with the fields that are wrong
+├── TooManyRequests 429, `retry_after_seconds` says when
+└── ApiUnreachable  no answer at all
 """
 
 from typing import Any

@@ -1,14 +1,15 @@
 """List, then watch, for ever: the level-triggered view of one collection.
 
-The consumer sees the whole collection as `ADDED` changes, then one `SYNCED`, then what changes. A broken watch goes on from
-the last version seen; one that is too old to go on starts with a new list, and what vanished in between comes as
-`DELETED`, so that the consumer never has to compare anything itself.
+The consumer sees the whole collection as `ADDED` changes, then one `SYNCED`, then what changes. A
+broken watch goes on from the last version seen; one that is too old to go on starts with a new
+list, and what vanished in between comes as `DELETED`, so that the consumer never has to compare
+anything itself.
 """
 
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -43,13 +44,15 @@ class Change:
 
 
 async def reflect(
-    kube: Kube, path: str, *, resource_version: str = "", **query: str
+    kube: Kube, path: str, *, resource_version: str = "", query: Mapping[str, str] | None = None
 ) -> AsyncIterator[Change]:
-    """Yield the changes of the collection at *path* for ever; end it by closing the iterator or cancelling the task.
+    """Yield the changes of the collection at *path* for ever; end it by closing the iterator or
+    cancelling the task.
 
-    With *resource_version* the first list is skipped and the watch goes on from there, as a recorder does that has stored
-    how far it came; if that is too old, a list follows as usual. *query* takes label and field selectors. Errors of the API
-    server are logged and retried with a growing, jittered delay: `RBAC` may be repaired while we run.
+    With *resource_version* the first list is skipped and the watch goes on from there, as a
+    recorder does that has stored how far it came; if that is too old, a list follows as usual.
+    *query* takes label and field selectors. Errors of the API server are logged and retried with a
+    growing, jittered delay: `RBAC` may be repaired while we run.
     """
     known: dict[str, dict[str, Any]] = {}
     version = resource_version
@@ -57,11 +60,11 @@ async def reflect(
     while True:
         try:
             if not version:
-                items, version = await kube.list(path, **query)
+                items, version = await kube.list(path, query=query)
                 for change in _difference(known, items, version):
                     yield change
                 yield Change(Kind.SYNCED, {}, version)
-            async for kind, obj in kube.watch(path, version, **query):
+            async for kind, obj in kube.watch(path, version, query=query):
                 failures = 0
                 version = str(obj["metadata"]["resourceVersion"])
                 yield _step(known, kind, obj, version)
@@ -71,11 +74,15 @@ async def reflect(
         except ApiError as error:
             delay = _BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS) - 1)]
             failures += 1
-            _log.warning("watching %s failed (try %d), going on in %.1f s: %s", path, failures, delay, error)
-            await asyncio.sleep(delay * random.uniform(0.5, 1.5))
+            _log.warning(
+                "watching %s failed (try %d), going on in %.1f s: %s", path, failures, delay, error
+            )
+            await asyncio.sleep(delay * random.uniform(0.5, 1.5))  # noqa: S311 -- jitter
 
 
-def _step(known: dict[str, dict[str, Any]], kind: str, obj: dict[str, Any], version: str) -> Change:
+def _step(
+    known: dict[str, dict[str, Any]], kind: str, obj: dict[str, Any], version: str
+) -> Change:
     """Remember *obj* by what is needed should it vanish unseen, and describe the step."""
     if kind == Kind.BOOKMARK:
         return Change(Kind.BOOKMARK, {}, version)

@@ -1,6 +1,7 @@
 """What a cycle says: decisions, and the reason for everything that it did not do.
 
-Status, events, metrics and log lines are rendered from this, outside. What is not in the plan did not happen.
+Status, events, metrics and log lines are rendered from this, outside. What is not in the plan did
+not happen.
 """
 
 from dataclasses import dataclass
@@ -8,7 +9,8 @@ from enum import StrEnum
 
 
 class WaitReason(StrEnum):
-    """The constraint that binds a pending gang; the value is the condition reason that a user sees.
+    """The constraint that binds a pending gang; the value is the condition reason that a user
+    sees.
 
     In the order of precedence: where several are true, the first one is given.
     """

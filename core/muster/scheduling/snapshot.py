@@ -1,6 +1,7 @@
 """The frozen values that a cycle sees.
 
-Whole numbers throughout: GPUs in devices, CPU in millicores, memory in bytes. Times are seconds since the epoch.
+Whole numbers throughout: GPUs in devices, CPU in millicores, memory in bytes. Times are seconds
+since the epoch.
 """
 
 from collections.abc import Mapping
