@@ -18,7 +18,7 @@ class MusterError(Exception):
 
 
 class InvalidSpec(MusterError):
-    """A value that cannot be accepted. `path` is the field as one would write it in YAML: `spec.replicas`."""
+    """A value that cannot be accepted. `path` is the field as in YAML: `spec.replicas`."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}" if path else problem)

@@ -28,14 +28,15 @@ LABEL_EXPERIMENT: Final = f"{GROUP}/experiment"
 
 # Labels and annotations of nodes. A node whose GPUs only exist in a table says so.
 LABEL_SIMULATED: Final = f"{GROUP}/simulated"
-"""`true` on nodes without real GPUs: every figure that comes from them is marked as simulated."""
+"""`true` on nodes without real GPUs: figures that come from them are marked as simulated."""
 LABEL_CLUSTER: Final = f"{GROUP}/local-cluster"
 
 ANNOTATION_USER: Final = f"{GROUP}/user"
-"""Who created the job, as the API server knows them; written by the admission policy and immutable."""
+"""Who created the job, as the API server knows them: set by the admission policy, immutable."""
 
 RECORDER_FINALIZER: Final = f"{GROUP}/recorder"
-"""Keeps a job that ever held GPUs until its end is in the database; the operator removes it after a bounded wait."""
+"""Keeps a job that ever held GPUs until its end is in the database; the operator removes it after
+a bounded wait."""
 
 OPERATOR_MANAGER: Final = "muster-operator"
 RECORDER_MANAGER: Final = "muster-recorder"
@@ -66,11 +67,11 @@ TOKEN_DIRECTORY: Final = "/var/run/secrets/muster.dev"
 TOKEN_PATH: Final = f"{TOKEN_DIRECTORY}/token"
 
 JOB_NAME_MAX: Final = 40
-"""Pod names add attempt, replica and incarnation to it and must stay host names (63 characters)."""
+"""Pod names add attempt, replica and incarnation and must stay host names (63 characters)."""
 
 
 def pod_name(job: str, attempt: int, replica: int, incarnation: int = 0) -> str:
-    """The name of one replica's pod: a pure function of the decision, so that creating it twice is harmless."""
+    """The name of one replica's pod: fixed by the decision, so that creating it twice is harmless."""
     return f"{job}-{attempt}-{replica}-{incarnation}"
 
 

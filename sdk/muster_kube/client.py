@@ -137,7 +137,7 @@ class Kube:
     async def list(
         self, path: str, *, query: Mapping[str, str] | None = None, page: int = 500
     ) -> tuple[list[Json], str]:
-        """All objects of a collection, read in pages, and the resourceVersion from which to watch on."""
+        """All objects of a collection, read in pages, and the version from which to watch on."""
         items: list[Json] = []
         more: str | None = None
         while True:
@@ -150,15 +150,15 @@ class Kube:
                 return items, str(metadata.get("resourceVersion") or "")
 
     async def create(self, path: str, body: Any, **query: str) -> Json:
-        """Create an object in the collection at *path*; `dryRun="All"` only asks. Raises `AlreadyExists`."""
+        """Create an object in the collection at *path*; `dryRun="All"` only asks."""
         return await self.request("POST", path, query=query or None, body=body)
 
     async def replace(self, path: str, body: Any, **query: str) -> Json:
-        """Put an object; with its resourceVersion in it the write is guarded and raises `StaleVersion`."""
+        """Put an object; with its resourceVersion in it the write may raise `StaleVersion`."""
         return await self.request("PUT", path, query=query or None, body=body)
 
     async def patch(self, path: str, body: Any, *, kind: str = "merge", **query: str) -> Json:
-        """Patch an object. *kind* is `merge`, `json` or `apply` (server-side; give `fieldManager`)."""
+        """Patch an object; *kind* is `merge`, `json` or `apply` (with `fieldManager`)."""
         return await self.request(
             "PATCH", path, query=query or None, body=body, content_type=_CONTENT_TYPES[kind]
         )
@@ -223,7 +223,7 @@ class Kube:
             raise ApiUnreachable(f"{self.server}: the watch of {path} broke: {error}") from error
 
     async def stream(self, path: str, **query: str) -> AsyncIterator[bytes]:
-        """Yield the lines of a text answer as they come, such as the log of a pod. Raises an `ApiError`."""
+        """Yield the lines of a text answer as they come, such as the log of a pod."""
         try:
             async with self._session_now().get(
                 self.server + path,

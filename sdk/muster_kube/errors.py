@@ -18,7 +18,7 @@ from muster.errors import MusterError
 
 
 class ApiError(MusterError):
-    """An answer of the API server that is not a success; `status` is 0 where there was no answer."""
+    """An answer of the API server that is no success; `status` is 0 where none came."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 
 
 def error_of(status: int, body: dict[str, Any], retry_after: str | None = None) -> ApiError:
-    """The exception for an answer. Bodies that are not a `Status` are dropped: they may hold secrets."""
+    """The exception for an answer. A body that is no `Status` is dropped: it may hold secrets."""
     is_status = body.get("kind") == "Status"
     reason = str(body.get("reason") or "") if is_status else ""
     message = str(body.get("message") or "") if is_status else ""

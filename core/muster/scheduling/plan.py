@@ -55,7 +55,7 @@ Decision = Admit | Wait
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The outcome of one cycle: one decision for each pending gang, in the order in which they were taken."""
+    """The outcome of one cycle: a decision for each pending gang, in the order they were taken."""
 
     decisions: tuple[Decision, ...] = ()
 

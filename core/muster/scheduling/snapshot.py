@@ -22,7 +22,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A reason for which pods that do not tolerate it stay off a node. `effect` is as in Kubernetes."""
+    """What keeps pods off a node unless they tolerate it. `effect` is as in Kubernetes."""
 
     key: str
     value: str = ""
@@ -31,7 +31,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """What a pod puts up with. An empty key with `Exists` tolerates everything; an empty effect every effect."""
+    """What a pod puts up with. An empty key with `Exists` tolerates all, an empty effect any."""
 
     key: str = ""
     operator: str = "Equal"
@@ -80,7 +80,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class NodeRules:
-    """Where a pod may run at all: all of the requirements of one of the terms, and every selector pair."""
+    """Where a pod may run at all: every selector pair, and all of the requirements of one term."""
 
     selector: tuple[tuple[str, str], ...] = ()
     """Sorted (label, value) pairs."""
@@ -119,7 +119,7 @@ class Gang:
     topology: TopologyRequest = TopologyRequest()
     user: str = ""
     placement: tuple[str, ...] | None = None
-    """Node of each replica, in rank order, while the gang holds capacity; `None` while it is pending."""
+    """Node of each replica, in rank order, while it holds capacity; `None` while pending."""
 
     @property
     def is_pending(self) -> bool:
