@@ -71,7 +71,7 @@ JOB_NAME_MAX: Final = 40
 
 
 def pod_name(job: str, attempt: int, replica: int, incarnation: int = 0) -> str:
-    """The name of one replica's pod: fixed by the decision, so that creating it twice is harmless."""
+    """The name of a replica's pod: fixed by the decision, so creating it twice is harmless."""
     return f"{job}-{attempt}-{replica}-{incarnation}"
 
 
