@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+
 from muster_kube import Change, Kube, reflect
 
 PATH = "/api/v1/pods"
