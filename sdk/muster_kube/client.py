@@ -238,6 +238,14 @@ class Kube:
         except (aiohttp.ClientError, OSError) as error:
             raise ApiUnreachable(f"{self.server}: {path} broke off: {error}") from error
 
+    async def token(self) -> str | None:
+        """The bearer token of this moment, for a service that asks the API server who we are.
+
+        None with client certificates or a password.
+        """
+        scheme, _, token = str(await self._bearer() or "").partition(" ")
+        return token if scheme == "Bearer" and token else None
+
     def _session_now(self) -> aiohttp.ClientSession:
         """The connection pool, made on first use since it belongs to the running loop."""
         if self._session is None:
@@ -249,12 +257,16 @@ class Kube:
         headers = {"Accept": "application/json"}
         if content_type:
             headers["Content-Type"] = content_type
-        token = await self._configuration.get_api_key_with_prefix("BearerToken")
-        if token:
+        if token := await self._bearer():
             headers["Authorization"] = token
         elif basic := self._configuration.get_basic_auth_token():
             headers["Authorization"] = basic
         return headers
+
+    async def _bearer(self) -> str | None:
+        """The Authorization header of a token; plugins and rotated files are asked again."""
+        value: str | None = await self._configuration.get_api_key_with_prefix("BearerToken")
+        return value
 
 
 def has_kubeconfig() -> bool:
