@@ -138,3 +138,14 @@ class Queue:
     limit_by_model: Mapping[str, int] = field(default_factory=dict)
     is_paused: bool = False
     created: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The cluster at one moment. Only `Cluster.snapshot` makes one, and only the scheduler looks inside."""
+
+    levels: tuple[Level, ...]
+    nodes: tuple[Node, ...]
+    queues: Mapping[str, Queue]
+    gangs: tuple[Gang, ...]
+    foreign: tuple[tuple[str, Needs], ...]
