@@ -215,6 +215,8 @@ class Kube:
                 if response.status >= 400:
                     raise error_of(response.status, _object(await response.read()))
                 async for line in _lines(response.content):
+                    if not line:
+                        continue
                     event = orjson.loads(line)
                     if event["type"] == "ERROR":
                         raise error_of(int(event["object"].get("code") or 500), event["object"])
@@ -300,8 +302,7 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
     while chunk := await content.readany():
         *whole, rest = (rest + chunk).split(b"\n")
         for line in whole:
-            if line:
-                yield line
+            yield line
         if len(rest) > _MAX_WATCH_LINE:
             raise ApiError(f"a line of more than {_MAX_WATCH_LINE} bytes")
     if rest:

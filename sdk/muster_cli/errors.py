@@ -1,0 +1,46 @@
+"""How the command says that something went wrong: one line on standard error and an exit code.
+
+    0  it worked
+    1  what the command checks or follows failed, such as a job
+    2  wrong usage, or input that cannot be accepted
+    3  something that is needed cannot be reached
+    130 interrupted
+
+Nothing else in this package decides on an exit code, and nobody sees a traceback for a failure
+that was expected.
+"""
+
+from typing import Final
+
+from muster.errors import MusterError, Unavailable
+
+OK: Final = 0
+FAILED: Final = 1
+BAD_INPUT: Final = 2
+UNREACHABLE: Final = 3
+INTERRUPTED: Final = 130
+
+
+class Failed(MusterError):
+    """What a command checks or follows did not succeed."""
+
+
+def exit_code(error: MusterError) -> int:
+    """The exit code for *error*.
+
+    Errors of the API server carry its HTTP status (0 for none); what it could not answer by
+    itself (5xx, too many requests) counts as not reached.
+    """
+    if isinstance(error, Failed):
+        return FAILED
+    if isinstance(error, Unavailable):
+        return UNREACHABLE
+    status = getattr(error, "status", None)
+    if status is not None and (status in {0, 429} or status >= 500):
+        return UNREACHABLE
+    return BAD_INPUT
+
+
+def one_line(message: str) -> str:
+    """*message* without line breaks, as it goes to standard error."""
+    return " ".join(message.split())
