@@ -5,7 +5,7 @@ field or a value without bound ends here, as `InvalidSpec`. Nothing is read from
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -39,6 +39,12 @@ class Fields:
     def get(self, name: str) -> object:
         """The field as it was given, None where it is missing."""
         return self._raw.get(name)
+
+    def only(self, names: Collection[str]) -> None:
+        """Refuse all other fields, where an unknown one may change what the rest means."""
+        for name in self._raw:
+            if name not in names:
+                raise InvalidSpec(self.path(str(name)), "is not a field of this object")
 
     def whole(self, name: str, least: int = 0) -> int:
         """A whole number of at least *least*."""

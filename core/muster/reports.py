@@ -169,7 +169,8 @@ def raw_of(item: Item) -> dict[str, Any]:
         case Checkpoint():
             return {"kind": "checkpoint", **at, **_raw_checkpoint(item)}
         case Heartbeat():
-            return {"kind": "heartbeat", **at}
+            pass
+    return {"kind": "heartbeat", **at}
 
 
 def _checkpoint_of(at: datetime, fields: Fields) -> Checkpoint:
