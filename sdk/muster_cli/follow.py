@@ -14,11 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from muster.errors import Unavailable
+from muster.job_status import Phase
+from muster.money import usd
 from muster_cli import output, text
 
 Json = dict[str, Any]
 
-ENDED: Final = frozenset({"Succeeded", "Failed", "Cancelled"})
+ENDED: Final = frozenset(str(phase) for phase in Phase if phase.is_final)
 _SECONDS_BETWEEN: Final = 0.5
 _MAX_FAILURES: Final = 60
 """Half a minute without the API: it may be starting anew."""
@@ -194,7 +196,7 @@ class LivePage:
         rows.add_row(Text("latest", style="dim"), *_latest(state))
         rows.add_row(
             Text("cost", style="dim"),
-            text.money(job.get("cost_micro_usd")),
+            usd(job.get("cost_micro_usd")),
             Text("so far", style="dim"),
         )
         return Group(rows)
@@ -220,7 +222,7 @@ def epoch_line(epoch: Json) -> str:
     parts = [
         f"epoch {epoch['epoch']}: {text.seconds(epoch.get('seconds'))}",
         f"{epoch.get('gpu_seconds', 0):.1f} GPU-seconds",
-        text.money(epoch.get("micro_usd")),
+        usd(epoch.get("micro_usd")),
     ]
     return ", ".join(parts + [f"{k} {v:.4g}" for k, v in _numbers(epoch)])
 

@@ -8,6 +8,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from muster.money import usd
 from muster_cli import text
 from muster_cli.output import Column, Json, phase, table
 from muster_cli.output import text as plain
@@ -48,7 +49,7 @@ def job_columns(now: datetime, *, with_namespace: bool = False) -> tuple[Column,
         Column("REPLICAS", plain("replicas"), is_number=True),
         Column("GPUS", plain("gpus"), is_number=True),
         Column("EPOCH", lambda job: plain("epoch")(job.get("progress") or {}), is_number=True),
-        Column("COST", lambda job: text.money(job.get("cost_micro_usd")), is_number=True),
+        Column("COST", lambda job: usd(job.get("cost_micro_usd")), is_number=True),
         Column("AGE", lambda job: text.age(job.get("submitted"), now), is_number=True),
         Column("REASON", plain("reason")),
         Column("ATTEMPT", plain("attempt"), is_wide=True, is_number=True),
@@ -62,7 +63,7 @@ EPOCH_COLUMNS: Final = (
     Column("ATTEMPT", lambda e: ", ".join(map(str, e.get("attempts") or ())), is_number=True),
     Column("SECONDS", lambda e: text.seconds(e.get("seconds")), is_number=True),
     Column("GPU-SECONDS", _gpu_seconds, is_number=True),
-    Column("COST", lambda e: text.money(e.get("micro_usd")), is_number=True),
+    Column("COST", lambda e: usd(e.get("micro_usd")), is_number=True),
     Column("METRICS", metrics),
 )
 
@@ -81,7 +82,7 @@ LINE_COLUMNS: Final = (
     Column("FOR", plain("key")),
     Column("CLASS", plain("class")),
     Column("GPU-SECONDS", _gpu_seconds, is_number=True),
-    Column("COST", lambda line: text.money(line.get("micro_usd")), is_number=True),
+    Column("COST", lambda line: usd(line.get("micro_usd")), is_number=True),
 )
 
 
@@ -89,9 +90,7 @@ def cost_page(console: Console, cost: Json) -> None:
     """What a job cost, line by line, and in all."""
     drawn = table(LINE_COLUMNS, cost.get("lines") or ())
     drawn.add_section()
-    drawn.add_row(
-        "total", "", _gpu_seconds(cost), text.money(cost.get("total_micro_usd")), style="bold"
-    )
+    drawn.add_row("total", "", _gpu_seconds(cost), usd(cost.get("total_micro_usd")), style="bold")
     console.print(drawn)
     remarks(console, cost)
 
@@ -150,7 +149,7 @@ def _summary(job: Json, now: datetime) -> Table:
             "Restarts",
             ", ".join(f"{count} {cause}" for cause, count in restarts.items() if count) or None,
         ),
-        ("Cost", text.money(job.get("cost_micro_usd"))),
+        ("Cost", usd(job.get("cost_micro_usd"))),
     )
     for name, value in facts:
         if value is not None:

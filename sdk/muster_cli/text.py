@@ -2,17 +2,6 @@
 
 from datetime import datetime
 
-_MICRO = 1_000_000
-
-
-def money(micro_usd: int | None) -> str:
-    """Micro-dollars as dollars: cents from a dollar up, four digits below it."""
-    if micro_usd is None:
-        return "–"
-    digits = 2 if abs(micro_usd) >= _MICRO else 4
-    sign = "-" if micro_usd < 0 else ""
-    return f"{sign}${abs(micro_usd) / _MICRO:,.{digits}f}"
-
 
 def seconds(value: float | None) -> str:
     """A duration with at most two units: `4.2s`, `3m12s`, `2h5m`, `3d4h`."""

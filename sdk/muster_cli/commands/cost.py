@@ -7,7 +7,8 @@ import typer
 from rich.console import Console
 
 from muster.errors import InvalidSpec
-from muster_cli import options, output, pages, text
+from muster.money import usd
+from muster_cli import options, output, pages
 from muster_cli.output import Column
 from muster_cli.session import connect
 
@@ -67,10 +68,10 @@ def _page_of_all(console: Console, answer: dict[str, Any]) -> None:
         (
             Column("NAME", output.text("name")),
             Column("PHASE", output.phase),
-            Column("COST", lambda item: text.money(item["cost_micro_usd"]), is_number=True),
+            Column("COST", lambda item: usd(item["cost_micro_usd"]), is_number=True),
         ),
         answer["items"],
     )
     drawn.add_section()
-    drawn.add_row("total", "", text.money(answer["total_micro_usd"]), style="bold")
+    drawn.add_row("total", "", usd(answer["total_micro_usd"]), style="bold")
     console.print(drawn)
