@@ -11,6 +11,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from clusters import RunningCluster, running_cluster
+from databases import (  # noqa: F401 -- fixtures
+    database,
+    database_url,
+    empty_url,
+    migrated_sqlite,
+    postgres,
+)
 
 
 @pytest.fixture(scope="session")
