@@ -51,6 +51,10 @@ ENV_REPLICA: Final = "MUSTER_REPLICA"
 ENV_API_URL: Final = "MUSTER_API_URL"
 ENV_TOKEN_FILE: Final = "MUSTER_TOKEN_FILE"
 ENV_CHECKPOINT_URI: Final = "MUSTER_CHECKPOINT_URI"
+ENV_TERMINATION_LOG: Final = "MUSTER_TERMINATION_LOG"
+"""Where a replica writes the one line that its pod's status shows; unset: `TERMINATION_LOG_PATH`."""
+TERMINATION_LOG_PATH: Final = "/dev/termination-log"
+"""Kubernetes' own default for `terminationMessagePath`."""
 
 # torchrun reads PET_*; a script without torchrun reads MASTER_*.
 ENV_MASTER_ADDR: Final = "MASTER_ADDR"
