@@ -74,12 +74,12 @@ JOB_NAME_MAX: Final = 40
 """Pod names add attempt, replica and incarnation and must stay host names (63 characters)."""
 
 
-def pod_name(job: str, attempt: int, replica: int, incarnation: int = 0) -> str:
+def pod_name(job: str, attempt: int, replica: int | str, incarnation: int = 0) -> str:
     """The name of a replica's pod: fixed by the decision, so creating it twice is harmless."""
     return f"{job}-{attempt}-{replica}-{incarnation}"
 
 
-def host_name(job: str, replica: int) -> str:
+def host_name(job: str, replica: int | str) -> str:
     """The host name of a replica: the same in every attempt and incarnation."""
     return f"{job}-{replica}"
 
