@@ -52,7 +52,7 @@ ENV_API_URL: Final = "MUSTER_API_URL"
 ENV_TOKEN_FILE: Final = "MUSTER_TOKEN_FILE"
 ENV_CHECKPOINT_URI: Final = "MUSTER_CHECKPOINT_URI"
 ENV_TERMINATION_LOG: Final = "MUSTER_TERMINATION_LOG"
-"""Where a replica writes the one line that its pod's status shows; unset: `TERMINATION_LOG_PATH`."""
+"""Where a replica writes the line that its pod's status shows; else `TERMINATION_LOG_PATH`."""
 TERMINATION_LOG_PATH: Final = "/dev/termination-log"
 """Kubernetes' own default for `terminationMessagePath`."""
 
