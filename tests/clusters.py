@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from eventually import eventually
 from muster import wire
 from muster_kube import NAMESPACES, ApiNotFound, Kube
-from muster_local import access, apply, resources
+from muster_local import access, apply, policies, resources
 from muster_local.control_plane import ControlPlane
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ class RunningCluster:
         self.bootstrap_kubeconfig = control_plane.bootstrap_kubeconfig
         """May do everything, by certificate."""
         self.kubeconfig = self.bootstrap_kubeconfig
-        """The user's: a token of `muster-admin` where the chart has that account."""
+        """The user's: a token of `muster-admin`."""
 
     def kubeconfig_of(self, account: str, namespace: str = wire.SYSTEM_NAMESPACE) -> Path:
         """A kubeconfig with a token of a service account."""
@@ -101,9 +101,5 @@ async def _apply(cluster: RunningCluster) -> None:
     manifests = apply.manifests_in(resources.chart())
     async with await Kube.connect(cluster.bootstrap_kubeconfig) as kube:
         await apply.apply(kube, manifests)
-    if any(_is_admin(each) for each in manifests):
-        cluster.kubeconfig = await asyncio.to_thread(cluster.kubeconfig_of, access.ADMIN)
-
-
-def _is_admin(manifest: dict[str, Any]) -> bool:
-    return manifest["kind"] == "ServiceAccount" and manifest["metadata"]["name"] == access.ADMIN
+        await apply.until(lambda: policies.are_in_force(kube), "the admission policies")
+    cluster.kubeconfig = await asyncio.to_thread(cluster.kubeconfig_of, access.ADMIN)

@@ -1,7 +1,7 @@
 """Puts manifests into the API server, as `kubectl apply --server-side -f` would."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,47 +15,55 @@ Manifest = dict[str, Any]
 _MANAGER: Final = "muster-local"
 _ESTABLISHED_SECONDS: Final = 20.0
 _POLL_SECONDS: Final = 0.05
-# What others need comes first; kinds that are not here come last.
-_ORDER: Final = (
-    "CustomResourceDefinition",
-    "Namespace",
-    "ServiceAccount",
-    "ClusterRole",
-    "Role",
-    "ClusterRoleBinding",
-    "RoleBinding",
-    "ConfigMap",
-    "MutatingAdmissionPolicy",
-    "ValidatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding",
-    "ValidatingAdmissionPolicyBinding",
+# What others need comes first; what is in one stage is applied side by side. Kinds that are not
+# here come last. Policies need nothing, and take the API server the longest to act on.
+_STAGES: Final = (
+    (
+        "CustomResourceDefinition",
+        "Namespace",
+        "MutatingAdmissionPolicy",
+        "ValidatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+        "ValidatingAdmissionPolicyBinding",
+    ),
+    ("ServiceAccount", "ClusterRole", "Role"),
 )
+_RANK: Final = {kind: rank for rank, kinds in enumerate(_STAGES) for kind in kinds}
 
 
 def manifests_in(chart: Path) -> list[Manifest]:
-    """What the chart's `crds/` and `files/` hold, in the order in which it can be applied."""
+    """What the chart's `crds/` and `files/` hold."""
     files = [*sorted((chart / "crds").glob("*.yaml")), *sorted((chart / "files").glob("*.yaml"))]
-    return ordered(manifest for file in files for manifest in _read(file))
+    return [manifest for file in files for manifest in read(file)]
 
 
-def ordered(manifests: Iterable[Manifest]) -> list[Manifest]:
-    """The manifests with what others need first, otherwise in their own order."""
-    rank = {kind: place for place, kind in enumerate(_ORDER)}
-    return sorted(manifests, key=lambda each: rank.get(each["kind"], len(_ORDER)))
+def read(file: Path) -> list[Manifest]:
+    """The manifests in a file. Raises `InvalidSpec`."""
+    try:
+        documents = list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
+    except yaml.YAMLError as error:
+        raise InvalidSpec(str(file), f"not YAML: {error}") from error
+    return [each for each in documents if each]
 
 
-async def apply(kube: Kube, manifests: Sequence[Manifest]) -> None:
-    """Apply *manifests*, which are `ordered`, and wait until new kinds are served.
+def staged(manifests: Iterable[Manifest]) -> list[list[Manifest]]:
+    """The manifests in stages: each needs at most what the stages before it hold."""
+    stages: list[list[Manifest]] = [[] for _ in range(len(_STAGES) + 1)]
+    for each in manifests:
+        stages[_RANK.get(each["kind"], len(_STAGES))].append(each)
+    return stages
 
-    Raises an `ApiError` naming what was refused.
+
+async def apply(kube: Kube, manifests: Iterable[Manifest]) -> None:
+    """Apply *manifests* in order of need, and wait until new kinds are served.
+
+    Raises an `ApiError` that says what was refused.
     """
     kinds = _Kinds(kube)
-    definitions = [each for each in manifests if each["kind"] == _ORDER[0]]
-    await asyncio.gather(*(_apply(kube, kinds, each) for each in definitions))
-    await asyncio.gather(*(_established(kube, kinds, each) for each in definitions))
-    for each in manifests:
-        if each["kind"] != _ORDER[0]:
-            await _apply(kube, kinds, each)
+    for stage in staged(manifests):
+        await asyncio.gather(*(_apply(kube, kinds, each) for each in stage))
+        definitions = [each for each in stage if each["kind"] == "CustomResourceDefinition"]
+        await asyncio.gather(*(_established(kube, kinds, each) for each in definitions))
 
 
 class _Kinds:
@@ -118,20 +126,13 @@ async def _established(kube: Kube, kinds: _Kinds, definition: Manifest) -> None:
                 return False
         return True
 
-    await _until(is_served, f"{definition['metadata']['name']} to be served")
+    await until(is_served, f"{definition['metadata']['name']} to be served")
 
 
-async def _until(is_so: Callable[[], Any], what: str) -> None:
+async def until(is_so: Callable[[], Awaitable[bool]], what: str) -> None:
+    """Poll *is_so*. Raises `Unavailable` when it does not come true."""
     deadline = asyncio.get_running_loop().time() + _ESTABLISHED_SECONDS
     while not await is_so():
         if asyncio.get_running_loop().time() > deadline:
             raise Unavailable(f"waited {_ESTABLISHED_SECONDS:g} s in vain for {what}")
         await asyncio.sleep(_POLL_SECONDS)
-
-
-def _read(file: Path) -> list[Manifest]:
-    try:
-        documents = list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
-    except yaml.YAMLError as error:
-        raise InvalidSpec(str(file), f"not YAML: {error}") from error
-    return [each for each in documents if each]

@@ -4,17 +4,20 @@ Usable alone: tests and benchmarks start one in a directory of their own and sto
 local up` puts nodes and the platform on top of the same class.
 """
 
-from collections.abc import Callable, Mapping
+import logging
+import shutil
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
-from urllib.parse import urlsplit
 
 from muster.errors import Unavailable
 from muster_local import binaries, certificates, recipes
 from muster_local.access import certificate_kubeconfig, write_kubeconfig
-from muster_local.component import Component, stop
-from muster_local.launch import Launch, Recipe
+from muster_local.crew import Crew
+from muster_local.launch import Failed
+from muster_local.progress import Tell, quiet
+
+_log = logging.getLogger(__name__)
 
 _KUBECONFIGS: Final = (
     certificates.BOOTSTRAP,
@@ -23,6 +26,11 @@ _KUBECONFIGS: Final = (
     certificates.NODES,
     certificates.KWOK,
 )
+_BY_API: Final = (
+    (recipes.CONTROLLERS, recipes.controllers),
+    (recipes.SCHEDULER, recipes.scheduler),
+)
+"""What speaks to the API server."""
 
 
 class ControlPlane:
@@ -39,22 +47,18 @@ class ControlPlane:
         name: str = "default",
         with_scheduler: bool = False,
         is_tethered: bool = False,
-        known: Mapping[str, Component] | None = None,
-        on_start: Callable[[Component], None] = lambda component: None,
+        crew: Crew | None = None,
     ) -> None:
-        """*known* are components of an earlier run; a tethered one dies with our thread."""
+        """A tethered control plane dies with our thread. *crew* holds what ran before, if any."""
         self.directory = directory.absolute()
         self._name = name
         self._with_scheduler = with_scheduler
-        self._is_tethered = is_tethered
-        self._on_start = on_start
-        self.components: dict[str, Component] = dict(known or {})
-        self._on_their_way: list[Launch] = []
+        self._crew = crew or Crew(self.directory, is_tethered=is_tethered)
 
     @property
     def url(self) -> str:
         """Where the API server answers. Raises `Unavailable` before `start`."""
-        component = self.components.get(recipes.API_SERVER)
+        component = self._crew.component(recipes.API_SERVER)
         if component is None or component.url is None:
             raise Unavailable("the API server was not started")
         return component.url
@@ -68,51 +72,37 @@ class ControlPlane:
         """The kubeconfig of a client that has a certificate."""
         return self.directory / "pki" / f"{client.file}.kubeconfig"
 
-    def start(self) -> None:
+    def start(self, tell: Tell = quiet) -> None:
         """Start what does not run, and come back when the API server answers.
 
-        The controllers come up meanwhile: `settle` waits for them. Raises `Failed`, with nothing
-        left running that was started here, or `binaries.Missing`.
+        The controllers come up meanwhile: `settle` waits for them. Raises `Failed`, with what was
+        started here ended again, or `binaries.Missing`.
         """
-        programs = binaries.find_all(self._programs())
+        programs = binaries.find_all(self._programs(), tell)
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         certificates.ensure_certificates(self.directory / "pki")
         try:
-            self._ensure(recipes.ETCD, recipes.etcd(programs[recipes.ETCD], self.directory))
-            self._settle_launches()
-            self._ensure(
-                recipes.API_SERVER,
-                recipes.api_server(programs[recipes.API_SERVER], self.directory),
-            )
-            self._settle_launches()
-            self._write_kubeconfigs()
-            self._ensure(
-                recipes.CONTROLLERS,
-                recipes.controllers(programs[recipes.CONTROLLERS], self.directory),
-            )
-            if self._with_scheduler:
-                self._ensure(
-                    recipes.SCHEDULER,
-                    recipes.scheduler(programs[recipes.SCHEDULER], self.directory),
-                )
+            self._start_store(programs[recipes.ETCD], tell)
+            self._start_server(programs[recipes.API_SERVER], tell)
+            for name, recipe in _BY_API:
+                if name in programs:
+                    self._crew.ensure(name, recipe(programs[name], self.directory))
         except BaseException:
             # A Ctrl-C too must not leave half a control plane behind.
-            self.stop()
+            self._crew.take_back()
             raise
 
-    def settle(self) -> None:
+    def settle(self, tell: Tell = quiet) -> None:
         """Wait until everything that `start` started is ready. Raises `Failed`."""
         try:
-            self._settle_launches()
+            self._crew.settle(tell)
         except BaseException:
-            self.stop()
+            self._crew.take_back()
             raise
 
     def stop(self) -> None:
         """End everything, the store last."""
-        stop(reversed(self.components.values()))
-        self.components.clear()
-        self._on_their_way.clear()
+        self._crew.end()
 
     def __enter__(self) -> Self:
         self.start()
@@ -130,30 +120,31 @@ class ControlPlane:
         names = [recipes.ETCD, recipes.API_SERVER, recipes.CONTROLLERS]
         return [*names, recipes.SCHEDULER] if self._with_scheduler else names
 
-    def _ensure(self, name: str, recipe: Recipe) -> None:
-        before = self.components.get(name)
-        if before is not None and before.is_alive():
-            return
-        port = urlsplit(before.url).port if before is not None and before.url else None
-        launch = Launch(
-            recipe,
-            self.directory,
-            port=port,
-            is_tethered=self._is_tethered,
-            on_start=self._started,
-        )
-        self._on_their_way.append(launch)
+    def _start_store(self, program: Path, tell: Tell) -> None:
+        """Start etcd; if it cannot read what it has, without it.
 
-    def _started(self, component: Component) -> None:
-        self.components[component.name] = component
-        self._on_start(component)
+        It writes without fsync, so that a power cut may have spoilt its data.
+        """
+        data = self.directory / "etcd"
+        has_data = data.exists()
+        try:
+            self._crew.ensure(recipes.ETCD, recipes.etcd(program, self.directory))
+            self._crew.settle(tell)
+        except Failed as error:
+            if not has_data:
+                raise
+            _log.warning("the cluster starts empty, its data cannot be read: %s", error)
+            shutil.rmtree(data)
+            self._crew.ensure(recipes.ETCD, recipes.etcd(program, self.directory))
+            self._crew.settle(tell)
 
-    def _settle_launches(self) -> None:
-        while self._on_their_way:
-            self._on_their_way[0].wait()
-            del self._on_their_way[0]
-
-    def _write_kubeconfigs(self) -> None:
+    def _start_server(self, program: Path, tell: Tell) -> None:
+        before = self._crew.component(recipes.API_SERVER)
+        self._crew.ensure(recipes.API_SERVER, recipes.api_server(program, self.directory))
+        self._crew.settle(tell)
+        if before is not None and before.url != self.url:
+            # It had to move: whatever speaks to it holds the old address.
+            self._crew.end_all_but((recipes.ETCD, recipes.API_SERVER))
         pki = self.directory / "pki"
         for client in _KUBECONFIGS:
             content = certificate_kubeconfig(pki, client, self.url, self._name)

@@ -8,6 +8,7 @@ from typing import Final
 
 from muster.errors import Unavailable
 from muster_local.component import Command, Component, last_lines, start, stop
+from muster_local.interrupts import uninterrupted
 from muster_local.ports import free_ports, is_free
 
 _READY_SECONDS: Final = 60.0
@@ -17,7 +18,14 @@ _PORT_TAKEN: Final = "address already in use"
 
 
 class Failed(Unavailable):
-    """A component did not come up; the message ends with the last lines of its log."""
+    """A component did not come up."""
+
+    def __init__(self, component: Component) -> None:
+        lines = last_lines(component.log)
+        said = lines[-1] if lines else "it said nothing"
+        super().__init__(f"{component.name} did not come up ({component.log}): {said}")
+        self.log_lines = lines
+        """The end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +67,7 @@ class Launch:
             if not self._lost_its_port():
                 break
             self.component = self._start(None)
-        told = last_lines(self.component.log)
-        raise Failed(
-            f"{self.component.name} did not come up; the end of {self.component.log}:\n"
-            + ("\n".join(told) or "(nothing)")
-        )
+        raise Failed(self.component)
 
     def _start(self, port: int | None) -> Component:
         if port is None:
@@ -71,8 +75,9 @@ class Launch:
         command = self._recipe.command(port)
         log = self._directory / "logs" / f"{command.name}.log"
         self._log_start = log.stat().st_size if log.exists() else 0
-        component = start(command, self._directory, is_tethered=self._is_tethered)
-        self._on_start(component)
+        with uninterrupted():
+            component = start(command, self._directory, is_tethered=self._is_tethered)
+            self._on_start(component)
         return component
 
     def _becomes_ready(self, seconds: float) -> bool:

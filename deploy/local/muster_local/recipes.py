@@ -7,7 +7,7 @@ from typing import Final
 from muster_local.component import Command, Component
 from muster_local.launch import Recipe
 from muster_local.ports import LOOPBACK
-from muster_local.probes import answers
+from muster_local.probes import answers, answers_on_socket
 
 ETCD: Final = "etcd"
 API_SERVER: Final = "kube-apiserver"
@@ -53,7 +53,7 @@ def etcd(program: Path, directory: Path) -> Recipe:
         socket.unlink(missing_ok=True)
         return Command(ETCD, CONTROL_PLANE, argv)
 
-    return Recipe(command, is_ready=lambda _: socket.exists(), has_port=False)
+    return Recipe(command, is_ready=lambda _: answers_on_socket(socket, "/health"), has_port=False)
 
 
 def api_server(program: Path, directory: Path) -> Recipe:
