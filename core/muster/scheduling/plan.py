@@ -16,6 +16,8 @@ class WaitReason(StrEnum):
     """
 
     SUSPENDED = "Suspended"
+    UNKNOWN_QUEUE = "UnknownQueue"
+    UNKNOWN_TOPOLOGY_LEVEL = "UnknownTopologyLevel"
     DEPENDENCY = "Dependency"
     NO_MATCHING_NODES = "NoMatchingNodes"
     NEVER_FITS = "NeverFits"

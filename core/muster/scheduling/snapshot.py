@@ -6,6 +6,20 @@ since the epoch.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from muster.scheduling.amounts import Amounts
+    from muster.scheduling.fit import Columns
+    from muster.scheduling.quota import Held, Quotas
+    from muster.scheduling.room import Memo
+    from muster.scheduling.tree import Tree
+
+Turn = tuple[int, float, tuple[str | int, ...], str]
+"""What a queue is sorted by: priority, submission, name with its numbers as numbers, key."""
 
 NODE_LEVEL = "node"
 """The implicit innermost level: the node itself."""
@@ -140,12 +154,81 @@ class Queue:
     created: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The cluster at one moment. Only `Cluster.snapshot` makes one, and only the scheduler looks inside."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """What a pending gang asks of the scheduler.
 
-    levels: tuple[Level, ...]
+    Equal questions have equal answers, so the cluster keeps one object for all gangs that ask the
+    same, and a cycle works each out once.
+    """
+
+    queue: str
+    needs: Needs
+    rules: NodeRules
+    topology: TopologyRequest
+    replicas: int
+    """What must start together: the gang's minimum."""
+    is_suspended: bool = False
+
+
+class Pending(NamedTuple):
+    """A gang in its queue. It sorts by its turn, which is unique."""
+
+    turn: Turn
+    gang: Gang
+    question: Question
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """The cluster at one moment; `Cluster.snapshot` makes it, and nothing changes it.
+
+    Arrays are indexed by node in the order of `tree` and cannot be written to. `tree`, `columns`
+    and `memo` belong to the nodes and their labels and are shared by all snapshots in which these
+    are the same; `memo` is the one thing in here that changes, and what it holds can be worked out
+    again from the rest.
+    """
+
+    version: int
+    """Grows with every change of the cluster that a cycle could notice."""
     nodes: tuple[Node, ...]
-    queues: Mapping[str, Queue]
-    gangs: tuple[Gang, ...]
-    foreign: tuple[tuple[str, Needs], ...]
+    tree: "Tree"
+    columns: "Columns"
+    memo: "Memo"
+    capacity: "Amounts"
+    """What the nodes have, a row for each of `RESOURCES`, as if nothing ran there."""
+    capacity_version: int
+    """Grows when `capacity` changes."""
+    free: "Amounts"
+    """What nobody holds; negative where a node shrank below what is held there."""
+    is_up: "npt.NDArray[np.bool_]"
+    """Ready and not cordoned."""
+    touched: "Amounts"
+    """The version at which the amounts or the health of each node last changed."""
+    quotas: "Quotas"
+    held: "Held"
+    """What the placed gangs hold, by queue."""
+    pending: Mapping[str, tuple[Pending, ...]]
+    """By queue, in the order of their turns; queues in the order of their names."""
+    running: tuple[Gang, ...]
+    """The placed gangs, by key."""
+
+    def facts(self) -> Mapping[str, object]:
+        """The same as plain values, without version numbers, to compare and to show."""
+        names = [node.name for node in self.nodes]
+        return {
+            "nodes": self.nodes,
+            "layers": [
+                (layer.name, layer.titles, layer.starts.tolist()) for layer in self.tree.layers
+            ],
+            "capacity": dict(zip(names, self.capacity.T.tolist(), strict=True)),
+            "free": dict(zip(names, self.free.T.tolist(), strict=True)),
+            "is_up": dict(zip(names, self.is_up.tolist(), strict=True)),
+            "queues": dict(sorted(self.quotas.queues.items())),
+            "held": dict(sorted(self.held.total.items())),
+            "held by model": dict(sorted(self.held.by_model.items())),
+            "pending": {
+                queue: [pending.gang for pending in lane] for queue, lane in self.pending.items()
+            },
+            "running": self.running,
+        }

@@ -1,0 +1,207 @@
+"""Why a gang waits: the code of the constraint that binds, and a sentence with the numbers.
+
+The questions are asked in the order of precedence, of what is left when a cycle has decided
+everything else. A sentence says nothing that differs between gangs with the same question, so that
+it is worked out once for all of them.
+"""
+
+from collections.abc import Collection
+
+import numpy as np
+
+from muster.scheduling.amounts import UNBOUNDED, Amounts, taken_by
+from muster.scheduling.fit import Mask
+from muster.scheduling.placement import find, request_of
+from muster.scheduling.plan import WaitReason
+from muster.scheduling.quota import Excess, Held, excess, excess_by_model
+from muster.scheduling.room import Field, counted
+from muster.scheduling.snapshot import Question, TopologyRequest
+from muster.scheduling.trial import Trial
+from muster.scheduling.wording import amount_of, gpus_of, number_of, replicas_of
+
+Verdict = tuple[WaitReason, str]
+
+
+def obstacle(question: Question, trial: Trial) -> Verdict | None:
+    """What somebody has to change before such a gang can be considered at all."""
+    snapshot = trial.snapshot
+    if question.is_suspended:
+        return WaitReason.SUSPENDED, "the job is suspended"
+    if not snapshot.quotas.is_known(question.queue):
+        return WaitReason.UNKNOWN_QUEUE, f"there is no queue {question.queue}"
+    paused = snapshot.quotas.paused(question.queue)
+    if paused is not None:
+        return WaitReason.SUSPENDED, f"queue {paused} is paused"
+    for level in (question.topology.required, question.topology.part_required):
+        if level is not None and snapshot.tree.layer_of(level) is None:
+            message = f"the cluster has no topology level {level}"
+            return WaitReason.UNKNOWN_TOPOLOGY_LEVEL, message
+    return None
+
+
+def explain(question: Question, trial: Trial) -> Verdict:
+    """Why a gang with this question does not start on what *trial* leaves."""
+    verdict = obstacle(question, trial)
+    if verdict is not None:
+        return verdict
+    for reason, ask in _IN_ORDER_OF_PRECEDENCE:
+        message = ask(question, trial)
+        if message is not None:
+            return reason, message
+    return WaitReason.INSUFFICIENT_CAPACITY, _shortage(question, trial) or "not enough is free"
+
+
+def _no_nodes(question: Question, trial: Trial) -> str | None:
+    columns, rules = trial.snapshot.columns, question.rules
+    if columns.mask(rules, lasting=True).any():
+        return None
+    causes = [
+        f"{number_of(number, 'node')}: {cause}" for cause, number in columns.causes(rules).items()
+    ]
+    return "no node matches" + (f" ({'; '.join(causes)})" if causes else "; there are none")
+
+
+def _never(question: Question, trial: Trial) -> str | None:
+    """Down and cordoned nodes count as if they were up, other people's pods as if gone."""
+    snapshot, gpus = trial.snapshot, question.replicas * question.needs.gpus
+    found = excess(snapshot.quotas, Held(), question.queue, gpus)
+    if found is not None:
+        return f"needs {gpus_of(gpus)}; the limit of queue {found.queue} is {found.limit}"
+    barred = excess_by_model(snapshot.quotas, Held(), question.queue, gpus)
+    verdicts = snapshot.memo.verdicts(snapshot.capacity_version)
+    key = (question.needs, question.rules, question.topology, question.replicas, *sorted(barred))
+    if key not in verdicts:
+        verdicts[key] = _never_on_nodes(question, trial, barred)
+    return verdicts[key]
+
+
+def _never_on_nodes(question: Question, trial: Trial, barred: Collection[str]) -> str | None:
+    snapshot = trial.snapshot
+    mask = snapshot.columns.mask(question.rules, lasting=True)
+    allowed = mask & ~snapshot.columns.of_models(sorted(barred))
+    field = counted(snapshot.tree, question.needs, snapshot.capacity, allowed)
+    if _fits(question, field):
+        return None
+    if barred and _fits(question, counted(snapshot.tree, question.needs, snapshot.capacity, mask)):
+        return f"needs {_wanted(question)}; the limits on {', '.join(sorted(barred))} are lower"
+    if field.total >= question.replicas:
+        return f"{_narrowest(question, field)}, even empty"
+    return f"needs {_wanted(question)}; the empty cluster has room for {field.total}"
+
+
+def _limit(question: Question, trial: Trial) -> str | None:
+    quotas, gpus = trial.snapshot.quotas, question.replicas * question.needs.gpus
+    found = excess(quotas, trial.held, question.queue, gpus)
+    if found is not None:
+        return _beyond(found, gpus)
+    barred = excess_by_model(quotas, trial.held, question.queue, gpus)
+    if not barred:
+        return None
+    columns = trial.snapshot.columns
+    may_use = columns.mask(question.rules, lasting=True)
+    is_all_barred = not (may_use & ~columns.of_models(sorted(barred))).any()
+    if is_all_barred or _fits(question, trial.field(question.needs, question.rules)):
+        wanted = [m for m in sorted(barred) if (may_use & columns.of_models([m])).any()]
+        return _beyond(barred[wanted[0]], gpus)
+    return None
+
+
+def _topology(question: Question, trial: Trial) -> str | None:
+    field = _field(question, trial)
+    if not _fits(question, field, TopologyRequest()):
+        return None
+    return _narrowest(question, field)
+
+
+def _fragments(question: Question, trial: Trial) -> str | None:
+    if _shortage(question, trial) is not None:
+        return None
+    field = _field(question, trial)
+    free = f"{int(field.spare(0)[0])} GPUs are free" if question.needs.gpus else "enough is free"
+    return f"needs {_wanted(question)}; {free} in all, in pieces that hold {field.total}"
+
+
+_IN_ORDER_OF_PRECEDENCE = (
+    (WaitReason.NO_MATCHING_NODES, _no_nodes),
+    (WaitReason.NEVER_FITS, _never),
+    (WaitReason.QUEUE_LIMIT, _limit),
+    (WaitReason.TOPOLOGY_UNSATISFIED, _topology),
+    (WaitReason.FRAGMENTED, _fragments),
+)
+
+
+def _shortage(question: Question, trial: Trial) -> str | None:
+    """The first resource of which less is free in all than the gang needs."""
+    mask = _allowed(question, trial)
+    for resource, amount in enumerate(taken_by(question.needs)):
+        needed = amount * question.replicas
+        free = _sum(trial.free, resource, mask)
+        if free < needed:
+            text = f"needs {amount_of(resource, needed)}; {amount_of(resource, free)} free"
+            return text + _out_of_service(question, trial)
+    return None
+
+
+def _out_of_service(question: Question, trial: Trial) -> str:
+    snapshot = trial.snapshot
+    lasting = snapshot.columns.mask(question.rules, lasting=True)
+    number = int(np.count_nonzero(lasting & ~trial.mask(question.rules)))
+    return f" ({number_of(number, 'node')} not ready or cordoned)" if number else ""
+
+
+def _sum(amounts: Amounts, resource: int, mask: Mask) -> int:
+    # Not in one numpy sum: a few unbounded nodes would overflow it.
+    free = np.maximum(amounts[resource][mask], 0)
+    return UNBOUNDED if (free > UNBOUNDED // 2).any() else int(free.sum())
+
+
+def _allowed(question: Question, trial: Trial) -> Mask:
+    return trial.mask(question.rules) & ~trial.snapshot.columns.of_models(_barred(question, trial))
+
+
+def _field(question: Question, trial: Trial) -> Field:
+    return trial.field(question.needs, question.rules, _barred(question, trial))
+
+
+def _barred(question: Question, trial: Trial) -> list[str]:
+    gpus = question.replicas * question.needs.gpus
+    return sorted(excess_by_model(trial.snapshot.quotas, trial.held, question.queue, gpus))
+
+
+def _fits(question: Question, field: Field, topology: TopologyRequest | None = None) -> bool:
+    request = request_of(
+        question.topology if topology is None else topology,
+        field.tree,
+        replicas=question.replicas,
+        gpus=question.needs.gpus,
+    )
+    return find(field, request) is not None
+
+
+def _narrowest(question: Question, field: Field) -> str:
+    """Which level has no domain with enough room, and how much its roomiest one has."""
+    topology, size = question.topology, question.topology.part_size
+    level = topology.required
+    wanted = f"{question.replicas} replicas in one {level}"
+    if level is None or (size is not None and _has_room(question, field, level)):
+        level = topology.part_required or ""
+        wanted = f"parts of {size} replicas, each in one {level}"
+    layer = field.tree.layer_of(level) or 0
+    counts = np.where(field.tree.layers[layer].is_domain, field.counts[layer], 0)
+    most = int(np.argmax(counts))
+    title = field.tree.layers[layer].titles[most]
+    return f"needs {wanted}; the roomiest, {title}, holds {counts[most]}"
+
+
+def _has_room(question: Question, field: Field, level: str) -> bool:
+    return _fits(question, field, TopologyRequest(required=level))
+
+
+def _wanted(question: Question) -> str:
+    return replicas_of(question.replicas, question.needs)
+
+
+def _beyond(found: Excess, gpus: int) -> str:
+    model = f" {found.model}" if found.model else ""
+    limit = f"{found.held} of at most {found.limit}{model}"
+    return f"needs {gpus_of(gpus)}; queue {found.queue} holds {limit}"

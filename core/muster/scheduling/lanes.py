@@ -1,0 +1,98 @@
+"""The gangs in the order of their turns: the pending ones by queue, the placed ones by key."""
+
+from bisect import bisect_left, insort
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from muster.scheduling.order import turn_of
+from muster.scheduling.snapshot import (
+    Gang,
+    Needs,
+    NodeRules,
+    Pending,
+    Question,
+    TopologyRequest,
+)
+
+_Key = tuple[str, Needs, NodeRules, TopologyRequest, int, bool]
+
+
+class Lanes:
+    """Sorted as gangs come and go, so that a snapshot finds them in order."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[str, list[Pending]] = {}
+        self._frozen: dict[str, tuple[Pending, ...]] = {}
+        self._pending: Mapping[str, tuple[Pending, ...]] | None = None
+        self._questions: dict[_Key, Question] = {}
+        self._askers: dict[Question, tuple[int, _Key]] = {}
+        self._keys: list[str] = []
+        self._placed: dict[str, Gang] = {}
+        self._running: tuple[Gang, ...] | None = None
+
+    def add(self, gang: Gang) -> None:
+        """Put a gang in its place."""
+        if gang.is_pending:
+            lane = self._lanes.setdefault(gang.queue, [])
+            insort(lane, Pending(turn_of(gang), gang, self._asked(gang)))
+            self._forget(gang.queue)
+        else:
+            insort(self._keys, gang.key)
+            self._placed[gang.key] = gang
+            self._running = None
+
+    def remove(self, gang: Gang) -> None:
+        """Take a gang out, equal to the one that was put in."""
+        if gang.is_pending:
+            lane = self._lanes[gang.queue]
+            pending = lane.pop(bisect_left(lane, turn_of(gang), key=lambda p: p.turn))
+            self._withdraw(pending.question)
+            if not lane:
+                del self._lanes[gang.queue]
+            self._forget(gang.queue)
+        else:
+            del self._keys[bisect_left(self._keys, gang.key)]
+            del self._placed[gang.key]
+            self._running = None
+
+    def pending(self) -> Mapping[str, tuple[Pending, ...]]:
+        """The pending gangs of each queue that has any, by the name of the queue."""
+        if self._pending is None:
+            for queue in self._lanes.keys() - self._frozen.keys():
+                self._frozen[queue] = tuple(self._lanes[queue])
+            ordered = {queue: self._frozen[queue] for queue in sorted(self._frozen)}
+            self._pending = MappingProxyType(ordered)
+        return self._pending
+
+    def running(self) -> tuple[Gang, ...]:
+        """The placed gangs, by key."""
+        if self._running is None:
+            self._running = tuple(self._placed[key] for key in self._keys)
+        return self._running
+
+    def _forget(self, queue: str) -> None:
+        self._frozen.pop(queue, None)
+        self._pending = None
+
+    def _asked(self, gang: Gang) -> Question:
+        key: _Key = (
+            gang.queue,
+            gang.needs,
+            gang.rules,
+            gang.topology,
+            gang.min_replicas,
+            gang.is_suspended,
+        )
+        question = self._questions.get(key)
+        if question is None:
+            question = self._questions[key] = Question(*key)
+            self._askers[question] = (0, key)
+        self._askers[question] = (self._askers[question][0] + 1, key)
+        return question
+
+    def _withdraw(self, question: Question) -> None:
+        number, key = self._askers.pop(question)
+        if number > 1:
+            self._askers[question] = (number - 1, key)
+        else:
+            del self._questions[key]
