@@ -248,6 +248,15 @@ class Kube:
         scheme, _, token = str(await self._bearer() or "").partition(" ")
         return token if scheme == "Bearer" and token else None
 
+    async def session(self) -> aiohttp.ClientSession:
+        """A connection pool with our credentials, for a library that makes its own requests.
+
+        It belongs to whoever asked for it. Tokens rotate: ask again after a 401.
+        """
+        session: aiohttp.ClientSession = self._rest._create_pool_manager()
+        session.headers.update(await self._headers(None))
+        return session
+
     def _session_now(self) -> aiohttp.ClientSession:
         """The connection pool, made on first use since it belongs to the running loop."""
         if self._session is None:
