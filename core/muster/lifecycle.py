@@ -144,8 +144,11 @@ def _start(scene: Scene, attempt: Attempt, mine: Sequence[PodFacts]) -> Step:
         return Step(scene.status, (*stale, Create()))
     if all(pod.is_running or pod.has_succeeded for pod in mine):
         return replace(_run(scene, attempt, mine), deeds=stale)
-    due = attempt.decided_at + scene.rules.start_deadline
-    told = _hindrance(mine)
+    due, told = attempt.decided_at + scene.rules.start_deadline, _hindrance(mine)
+    if any(pod.is_unschedulable for pod in mine):
+        due = attempt.decided_at + scene.rules.unschedulable_wait
+        if scene.now >= due:
+            return lose(scene, attempt, Cause.REFUSED, told)
     if scene.now >= due:
         words = f"not all replicas ran within {scene.rules.start_deadline:g} s"
         return lose(scene, attempt, Cause.INFRASTRUCTURE, f"{words}: {told}" if told else words)

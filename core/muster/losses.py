@@ -27,6 +27,8 @@ class PodFacts:
     """The last words of the container that failed."""
     waiting: str = ""
     """What a container waits for, such as `ImagePullBackOff: …`."""
+    is_unschedulable: bool = False
+    """Whether kube-scheduler, where it binds the pod, finds that it does not fit."""
     started_at: float | None = None
     finished_at: float | None = None
     node_state: NodeState = NodeState.UP

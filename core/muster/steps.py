@@ -35,6 +35,8 @@ class Rules:
     refused: Backoff = field(default_factory=Backoff)
     recorder_wait: float = 30.0
     start_deadline: float = 1800.0
+    unschedulable_wait: float = 30.0
+    """How long kube-scheduler may find no room on the node that was chosen for a pinned pod."""
     unreachable_wait: float = 60.0
     """How long a pod on an unreachable node may take to go before it is removed by force."""
 

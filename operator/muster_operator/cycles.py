@@ -1,0 +1,114 @@
+"""The one scheduling loop: a snapshot, a plan, and what it decided handed on.
+
+Triggers are batched: a cycle starts when nothing has changed for a moment, or when changes have
+kept coming for long enough. It never takes more than half of the time.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from muster.scheduling.cycle import plan_cycle
+from muster.scheduling.plan import Admit, Plan, Wait
+from muster_operator.cache import Cache
+from muster_operator.metrics import Metrics
+from muster_operator.records import Words
+from muster_operator.settings import Settings
+from muster_operator.telling import line
+
+_log = logging.getLogger(__name__)
+
+
+class Marker(Protocol):
+    """Where jobs are marked to be looked at."""
+
+    def mark(self, key: str, *, is_urgent: bool = True) -> None:
+        """Have *key* looked at soon."""
+
+
+class Cycles:
+    """Plans whenever it was asked to, with everything that is known then."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        cache: Cache,
+        queue: Marker,
+        metrics: Metrics,
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._cache = cache
+        self._queue = queue
+        self._metrics = metrics
+        self._clock = clock
+        self._wanted = asyncio.Event()
+        self._last_trigger = 0.0
+
+    def trigger(self) -> None:
+        """Something changed that a plan may depend on."""
+        self._last_trigger = time.monotonic()
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Plan for ever. Start it once every cache has synced."""
+        while True:
+            await self._wanted.wait()
+            await self._quiet()
+            self._wanted.clear()
+            began = time.monotonic()
+            self.cycle()
+            spent = time.monotonic() - began
+            self._metrics.cycle_seconds.observe(spent)
+            await asyncio.sleep(spent)
+
+    async def _quiet(self) -> None:
+        """Wait for a quiet moment, but not for ever."""
+        latest = time.monotonic() + self._settings.patience
+        while True:
+            now = time.monotonic()
+            due = min(self._last_trigger + self._settings.quiet, latest)
+            if now >= due:
+                return
+            await asyncio.sleep(due - now)
+
+    def cycle(self) -> Plan:
+        """One cycle. What it admits counts as placed at once."""
+        plan = plan_cycle(self._cache.cluster.snapshot(), self._settings.policy, self._clock())
+        admitted = waiting = 0
+        for decision in plan.decisions:
+            match decision:
+                case Admit():
+                    admitted += self._admit(decision)
+                case Wait():
+                    waiting += self._wait(decision)
+        if admitted or waiting:
+            _log.info(line("planned", admitted=admitted, waiting=waiting))
+        return plan
+
+    def _admit(self, decision: Admit) -> int:
+        record = self._cache.by_key(decision.gang)
+        if record is None or not self._cache.waits(record):
+            return 0
+        self._metrics.decisions.labels("admit", "").inc()
+        record.words = None
+        self._cache.decide(record, decision)
+        self._queue.mark(record.uid)
+        return 1
+
+    def _wait(self, decision: Wait) -> int:
+        """Note why the gang waits; 1 where the reason is a new one."""
+        record = self._cache.by_key(decision.gang)
+        if record is None:
+            return 0
+        words = Words(decision.reason.value, decision.message, decision.position)
+        if words == record.words:
+            return 0
+        is_new = record.words is None or record.words.reason != words.reason
+        record.words = words
+        if is_new:
+            self._metrics.decisions.labels("wait", words.reason).inc()
+        self._queue.mark(record.uid, is_urgent=False)
+        return int(is_new)
