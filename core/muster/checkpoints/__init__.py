@@ -18,8 +18,15 @@ size and hash that the manifest names). Only verified ones are resumed from.
 
 from muster.checkpoints.listing import Listing, documents_in
 from muster.checkpoints.manifest import Manifest, Part, manifest_of, raw_of_manifest
-from muster.checkpoints.naming import Location, Round, location_of, location_of_part, rank_of
-from muster.checkpoints.resume import Choice, Skipped, newer_round, newest_verified
+from muster.checkpoints.naming import (
+    Location,
+    Round,
+    location_of,
+    location_of_part,
+    newest_round,
+    rank_of,
+)
+from muster.checkpoints.resume import Choice, Skipped, newest_verified
 from muster.checkpoints.rounds import RoundStart, raw_of_round_start, round_start_of
 
 __all__ = [
@@ -35,7 +42,7 @@ __all__ = [
     "location_of",
     "location_of_part",
     "manifest_of",
-    "newer_round",
+    "newest_round",
     "newest_verified",
     "rank_of",
     "raw_of_manifest",

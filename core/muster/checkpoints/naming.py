@@ -5,6 +5,7 @@ else and is never listed, loaded or deleted (case T6).
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -74,6 +75,11 @@ def round_of(name: str) -> Round | None:
     """The round whose start the object *name* records, if it is one."""
     found = _ROUND.fullmatch(name)
     return Round(int(found[1]), int(found[2])) if found else None
+
+
+def newest_round(names: Iterable[str]) -> Round | None:
+    """The latest round that has begun among these objects; earlier ones' processes must end."""
+    return max((known for name in names if (known := round_of(name))), default=None)
 
 
 def rank_of(part_name: str) -> int | None:

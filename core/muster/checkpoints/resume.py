@@ -37,12 +37,6 @@ class Choice:
     would throw their work away."""
 
 
-def newer_round(listing: Listing, current: Round) -> Round | None:
-    """A round that has begun after *current*, whose process must then end."""
-    starts, unreadable = listing.rounds()
-    return max((known for known in (*starts, *unreadable) if known > current), default=None)
-
-
 def newest_verified(
     listing: Listing,
     current: Round,

@@ -21,7 +21,7 @@ from muster.checkpoints import (
     location_of,
     location_of_part,
     manifest_of,
-    newer_round,
+    newest_round,
     newest_verified,
     rank_of,
     raw_of_manifest,
@@ -307,10 +307,10 @@ def test_hashes_are_read_only_until_one_checkpoint_is_sound() -> None:
 
 
 def test_a_round_learns_that_a_later_one_has_begun() -> None:
-    store = listing(began(1), began(2), began(2, 1))
+    names = [*began(1), *began(2), *began(2, 1), *saved(at(5, 7)), "rounds/attempt-9.json"]
 
-    assert Round(2, 1) == newer_round(store, Round(2, 0))
-    assert newer_round(store, Round(2, 1)) is None
+    assert Round(2, 1) == newest_round(names)
+    assert newest_round([]) is None
 
 
 RAW = json.loads(raw_of_manifest(manifest(at(100))))
