@@ -50,7 +50,10 @@ def _prepare(launch: Launch, directory: Path, parent: int) -> None:
     os.umask(0o022)
     if launch.mounts:
         enter_namespaces(launch.hostname)
-        View(directory / SHADOWS).mount_all(launch.mounts)
+        view = View(directory / SHADOWS)
+        view.mount_all(launch.mounts)
+        # Container runtimes make a working directory that the image lacks.
+        view.make_directory(launch.working_directory)
     system.die_with_parent(signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(127)  # it ended before that took effect

@@ -60,6 +60,10 @@ class View:
             self._is_ours[target] = not mount.read_only
             os.close(source)
 
+    def make_directory(self, path: str) -> None:
+        """Let there be a directory at *path*, as for a mount point."""
+        self._mount_point(path, is_directory=True)
+
     def _mount_point(self, target: str, *, is_directory: bool) -> str:
         """The real path of *target*, made if need be."""
         if not os.path.lexists(target):
