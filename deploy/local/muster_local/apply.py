@@ -13,7 +13,7 @@ from muster_kube import ApiNotFound, Kube, Resource
 Manifest = dict[str, Any]
 
 _MANAGER: Final = "muster-local"
-_ESTABLISHED_SECONDS: Final = 20.0
+_PATIENCE_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.05
 # What others need comes first; what is in one stage is applied side by side. Kinds that are not
 # here come last. Policies need nothing, and take the API server the longest to act on.
@@ -129,10 +129,12 @@ async def _established(kube: Kube, kinds: _Kinds, definition: Manifest) -> None:
     await until(is_served, f"{definition['metadata']['name']} to be served")
 
 
-async def until(is_so: Callable[[], Awaitable[bool]], what: str) -> None:
-    """Poll *is_so*. Raises `Unavailable` when it does not come true."""
-    deadline = asyncio.get_running_loop().time() + _ESTABLISHED_SECONDS
+async def until(
+    is_so: Callable[[], Awaitable[bool]], what: str, *, seconds: float = _PATIENCE_SECONDS
+) -> None:
+    """Poll *is_so*. Raises `Unavailable` when it does not come true within *seconds*."""
+    deadline = asyncio.get_running_loop().time() + seconds
     while not await is_so():
         if asyncio.get_running_loop().time() > deadline:
-            raise Unavailable(f"waited {_ESTABLISHED_SECONDS:g} s in vain for {what}")
+            raise Unavailable(f"waited {seconds:g} s in vain for {what}")
         await asyncio.sleep(_POLL_SECONDS)

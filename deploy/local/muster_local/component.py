@@ -122,7 +122,7 @@ def start(command: Command, directory: Path, *, is_tethered: bool = False) -> Co
         child = subprocess.Popen(
             command.argv,
             cwd=directory,
-            env={**os.environ, **command.environment},
+            env={**_inherited(), **command.environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -163,6 +163,16 @@ def last_lines(log: Path, count: int = 5) -> list[str]:
 
 _CHILDREN: Final[dict[int, "subprocess.Popen[bytes]"]] = {}
 """Our own children, which would otherwise stay behind as zombies, and warn when collected."""
+
+
+def _inherited() -> dict[str, str]:
+    """Our environment without settings meant for us: an unknown one stops a component's start."""
+    keep = ("MUSTER_CACHE", "MUSTER_HOME")
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in keep or not name.startswith("MUSTER_")
+    }
 
 
 def _signal(component: Component, number: signal.Signals) -> None:
