@@ -15,6 +15,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from muster.errors import Unavailable
 
+Transaction = AsyncConnection
+"""What repositories work in: a transaction that whoever opened it commits."""
+
 _IS_WRITE: Final = "muster_is_write"
 _BUSY_MS: Final = 15_000
 _POOL: Final = 5
@@ -28,13 +31,13 @@ class Database:
         self._engine = _engine(self.url)
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator[AsyncConnection]:
+    async def reading(self) -> AsyncIterator[Transaction]:
         """A transaction that writes nothing."""
         async with self._transaction(self._engine) as connection:
             yield connection
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator[AsyncConnection]:
+    async def writing(self) -> AsyncIterator[Transaction]:
         """A transaction that is committed at the end of the block, or undone when it raises.
 
         Raises `Unavailable` when the database can't be reached.
@@ -44,7 +47,7 @@ class Database:
             yield connection
 
     @asynccontextmanager
-    async def _transaction(self, engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    async def _transaction(self, engine: AsyncEngine) -> AsyncIterator[Transaction]:
         try:
             async with engine.begin() as connection:
                 yield connection

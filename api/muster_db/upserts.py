@@ -5,17 +5,18 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.ext.asyncio import AsyncConnection
+
+from muster_db.database import Transaction
 
 
-def insert_into(connection: AsyncConnection, table: sa.Table) -> Any:
+def insert_into(transaction: Transaction, table: sa.Table) -> Any:
     """An INSERT of this database, which has `on_conflict_do_…`."""
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    dialect = sqlite if transaction.dialect.name == "sqlite" else postgresql
     return dialect.insert(table)
 
 
 async def upsert(
-    connection: AsyncConnection,
+    transaction: Transaction,
     table: sa.Table,
     rows: Sequence[Mapping[str, Any]],
     *,
@@ -24,13 +25,13 @@ async def upsert(
     """Put *rows* in; where the primary key exists, their columns (or *only* those) replace it."""
     if not rows:
         return
-    statement = insert_into(connection, table)
+    statement = insert_into(transaction, table)
     keys = [column.name for column in table.primary_key]
     changed = {
         name: statement.excluded[name]
         for name in (rows[0] if only is None else only)
         if name not in keys
     }
-    await connection.execute(
+    await transaction.execute(
         statement.on_conflict_do_update(index_elements=keys, set_=changed), list(rows)
     )

@@ -88,7 +88,7 @@ class Line:
 
     kind: Class
     key: int
-    """The epoch for `epoch` and `interrupted`, the attempt for the others."""
+    """The epoch for `epoch` and `interrupted` (in a bill by epoch), the attempt for the others."""
     gpu_ms: int
     micro_usd: int | None
     """None where part of the time has no price."""
@@ -124,12 +124,19 @@ def bill(
     *,
     now_ms: int,
     failed_attempts: Iterable[int] = (),
+    is_by_attempt: bool = False,
 ) -> Bill:
     """The bill of one job. An open epoch of one of *failed_attempts* counts as interrupted.
 
-    The order of the arguments' items does not matter.
+    With *is_by_attempt* all lines are keyed by attempt. The order of the arguments' items does
+    not matter.
     """
     phases = _phases(epochs, frozenset(failed_attempts))
+    if is_by_attempt:
+        phases = {
+            attempt: [(since, (kind, attempt)) for since, (kind, _) in steps]
+            for attempt, steps in phases.items()
+        }
     rows = _by_kind(prices)
     ledger = _Ledger()
     for holding in holdings:
@@ -218,12 +225,12 @@ def _start_of(attempt: int) -> Class:
 
 
 def _place(span: EpochSpan) -> tuple[int, ...]:
-    """Its place among the others: total, so that the order in which they were read is irrelevant."""
+    """Its place among the others. Total, so that the order in which they are read is irrelevant."""
     end = (1, 0) if span.end_ms is None else (0, span.end_ms)
     return (span.attempt, span.start_ms, span.epoch, *end)
 
 
-def _phases(epochs: Iterable[EpochSpan], failed: frozenset[int]) -> dict[int, _Steps]:
+def _phases(epochs: Iterable[EpochSpan], failed: frozenset[int]) -> Mapping[int, _Steps]:
     """What each attempt that reported epochs was doing when."""
     spans: defaultdict[int, list[EpochSpan]] = defaultdict(list)
     for span in sorted(epochs, key=_place):

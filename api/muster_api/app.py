@@ -1,0 +1,56 @@
+"""The application: routes, errors, limits and metrics, put together."""
+
+from importlib.metadata import version
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from muster_api import cost, errors, health, jobs, queues, reports
+from muster_api.auth import Gate
+from muster_api.limits import BodyLimit
+from muster_api.metrics import RequestMetrics
+from muster_api.parts import Parts
+
+_DESCRIPTION: Final = """
+Submits TrainingJobs, takes reports of training processes, and knows what every job did and cost,
+also after it was deleted. Authenticate with a Kubernetes bearer token; what you may do here is
+what Kubernetes lets you do with `trainingjobs` and `queues`. Errors are problem details
+(RFC 9457). Times are RFC 3339 in UTC; money is whole micro-dollars beside a readable text.
+"""
+
+
+def create_app(parts: Parts) -> FastAPI:
+    """The API made of *parts*."""
+    app = FastAPI(
+        title="Muster",
+        version=version("muster-train"),
+        description=_DESCRIPTION,
+        redirect_slashes=False,
+    )
+    app.state.parts = parts
+    app.state.gate = Gate(parts.reviewer, parts.clock)
+    errors.install(app)
+    for feature in (jobs, reports, cost, queues, health):
+        app.include_router(feature.router)
+    app.add_middleware(BodyLimit)
+    app.add_middleware(RequestMetrics, registry=parts.registry)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    return app
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """The document, with the schemas that our problem responses refer to."""
+    if not app.openapi_schema:
+        document = get_openapi(
+            title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes
+        )
+        schema = errors.Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+        components = document.setdefault("components", {})
+        components.setdefault("schemas", {}).update(schema.pop("$defs"))
+        components["schemas"]["Problem"] = schema
+        components["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer", "description": "A Kubernetes token."}
+        }
+        app.openapi_schema = document
+    return app.openapi_schema

@@ -1,0 +1,5 @@
+"""Whether the process lives and can work, and its metrics; for probes, without a token."""
+
+from muster_api.health.routes import router
+
+__all__ = ["router"]
