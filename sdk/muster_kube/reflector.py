@@ -41,6 +41,9 @@ class Change:
     object: dict[str, Any]
     resource_version: str
     """The version of the collection after this step."""
+    is_listed: bool = False
+    """Part of a list: whoever stores `resource_version`, to go on from it, does so at `SYNCED` only,
+    since what else is in the list would be skipped."""
 
 
 async def reflect(
@@ -99,9 +102,13 @@ def _difference(
 ) -> list[Change]:
     """What a fresh list says against what was known; *known* becomes the list."""
     fresh = {item["metadata"]["uid"]: item for item in items}
-    gone = [Change(Kind.DELETED, obj, version) for uid, obj in known.items() if uid not in fresh]
+    gone = [
+        Change(Kind.DELETED, obj, version, is_listed=True)
+        for uid, obj in known.items()
+        if uid not in fresh
+    ]
     changed = [
-        Change(Kind.MODIFIED if uid in known else Kind.ADDED, obj, version)
+        Change(Kind.MODIFIED if uid in known else Kind.ADDED, obj, version, is_listed=True)
         for uid, obj in fresh.items()
         if known.get(uid, {}).get("metadata", {}).get("resourceVersion")
         != obj["metadata"]["resourceVersion"]
