@@ -33,7 +33,7 @@ def section(raw: Raw, key: str, path: str) -> Raw:
     if value is None:
         return _EMPTY
     if not isinstance(value, Mapping):
-        raise InvalidSpec(at(path, key), f"must be a mapping, is {_shown(value)}")
+        raise InvalidSpec(at(path, key), f"must be a mapping, is {shown(value)}")
     return value
 
 
@@ -43,7 +43,7 @@ def listed(raw: Raw, key: str, path: str) -> Sequence[Any]:
     if value is None:
         return ()
     if not isinstance(value, list | tuple):
-        raise InvalidSpec(at(path, key), f"must be a list, is {_shown(value)}")
+        raise InvalidSpec(at(path, key), f"must be a list, is {shown(value)}")
     return value
 
 
@@ -52,7 +52,7 @@ def sections(raw: Raw, key: str, path: str) -> Sequence[Raw]:
     values = listed(raw, key, path)
     for index, value in enumerate(values):
         if not isinstance(value, Mapping):
-            raise InvalidSpec(at(at(path, key), index), f"must be a mapping, is {_shown(value)}")
+            raise InvalidSpec(at(at(path, key), index), f"must be a mapping, is {shown(value)}")
     return values
 
 
@@ -61,7 +61,7 @@ def texts(raw: Raw, key: str, path: str, *, may_be_empty: bool = False) -> tuple
     values = listed(raw, key, path)
     for index, value in enumerate(values):
         if not isinstance(value, str) or not (value or may_be_empty):
-            raise InvalidSpec(at(at(path, key), index), f"must be a string, is {_shown(value)}")
+            raise InvalidSpec(at(at(path, key), index), f"must be a string, is {shown(value)}")
     return tuple(values)
 
 
@@ -118,11 +118,12 @@ def _typed(raw: Raw, key: str, path: str, kind: type) -> Any:
         return None
     # True is an int in Python, and no number of replicas.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise InvalidSpec(at(path, key), f"must be {_WORDS[kind]}, is {_shown(value)}")
+        raise InvalidSpec(at(path, key), f"must be {_WORDS[kind]}, is {shown(value)}")
     return value
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """*value* as it may stand in a message: short, and by its kind where it is a structure."""
     if isinstance(value, Mapping):
         return "a mapping"
     if isinstance(value, list | tuple):
