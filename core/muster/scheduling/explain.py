@@ -14,8 +14,9 @@ from muster.scheduling.fit import Mask
 from muster.scheduling.placement import find, request_of
 from muster.scheduling.plan import WaitReason
 from muster.scheduling.quota import Excess, Held, excess, excess_by_model
-from muster.scheduling.room import Field, counted
+from muster.scheduling.room import Counts, Field, counted
 from muster.scheduling.snapshot import Question, TopologyRequest
+from muster.scheduling.tree import ROOT, Layer
 from muster.scheduling.trial import Trial
 from muster.scheduling.wording import amount_of, gpus_of, number_of, replicas_of
 
@@ -117,7 +118,7 @@ def _fragments(question: Question, trial: Trial) -> str | None:
     if _shortage(question, trial) is not None:
         return None
     field = _field(question, trial)
-    free = f"{int(field.spare(0)[0])} GPUs are free" if question.needs.gpus else "enough is free"
+    free = f"{int(field.spare[0][0])} GPUs are free" if question.needs.gpus else "enough is free"
     return f"needs {_wanted(question)}; {free} in all, in pieces that hold {field.total}"
 
 
@@ -180,21 +181,40 @@ def _fits(question: Question, field: Field, topology: TopologyRequest | None = N
 
 def _narrowest(question: Question, field: Field) -> str:
     """Which level has no domain with enough room, and how much its roomiest one has."""
-    topology, size = question.topology, question.topology.part_size
-    level = topology.required
-    wanted = f"{question.replicas} replicas in one {level}"
-    if level is None or (size is not None and _has_room(question, field, level)):
-        level = topology.part_required or ""
-        wanted = f"parts of {size} replicas, each in one {level}"
-    layer = field.tree.layer_of(level) or 0
-    counts = np.where(field.tree.layers[layer].is_domain, field.counts[layer], 0)
+    topology, replicas = question.topology, question.replicas
+    is_whole = topology.required is not None and not _fits(
+        question, field, TopologyRequest(required=topology.required)
+    )
+    if topology.part_size is not None and not is_whole:
+        return _parts(question, topology.part_size, field)
+    name = topology.required or ""
+    layer, counts = _domains(name, field)
     most = int(np.argmax(counts))
-    title = field.tree.layers[layer].titles[most]
-    return f"needs {wanted}; the roomiest, {title}, holds {counts[most]}"
+    title = layer.titles[most]
+    return f"needs {replicas} replicas in one {name}; the roomiest, {title}, holds {counts[most]}"
 
 
-def _has_room(question: Question, field: Field, level: str) -> bool:
-    return _fits(question, field, TopologyRequest(required=level))
+def _parts(question: Question, size: int, field: Field) -> str:
+    required, level = question.topology.required, question.topology.part_required or ""
+    layer, counts = _domains(level, field)
+    around = field.tree.layers[ROOT if required is None else _number(required, field)]
+    room = int(np.add.reduceat(counts // size, layer.of_node[around.starts]).max())
+    parts = number_of(-(-question.replicas // size), "part")
+    within = f", all in one {required}" if required else ""
+    wanted = f"{parts} of {number_of(size, 'replica')}, each in one {level}{within}"
+    return f"needs {wanted}; there is room for {room}"
+
+
+def _domains(level: str, field: Field) -> tuple[Layer, Counts]:
+    number = _number(level, field)
+    layer = field.tree.layers[number]
+    return layer, np.where(layer.is_domain, field.counts[number], 0)
+
+
+def _number(level: str, field: Field) -> int:
+    number = field.tree.layer_of(level)
+    assert number is not None, "an unknown level is found out before"
+    return number
 
 
 def _wanted(question: Question) -> str:

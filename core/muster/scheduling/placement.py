@@ -79,7 +79,7 @@ def find(field: Field, request: Request) -> Spot | None:
 
 def settle(field: Field, request: Request, spot: Spot) -> tuple[Run, ...]:
     """The nodes of the request in rank order, inside the domain that `find` gave."""
-    walk = _Walk(field.writable() if request.part_size > 1 else field, request)
+    walk = _Walk(field.copy() if request.part_size > 1 else field, request)
     full, rest = divmod(request.replicas, request.part_size)
     walk.fill(spot, full, rest)
     return tuple(walk.runs)
@@ -99,6 +99,8 @@ class _Walk:
         self.request = request
         self.runs: list[Run] = []
         self._is_plain = request.part_size == 1
+        asked = sorted({request.outermost, request.part_layer})
+        self._incomplete = [n for n in asked if not self.tree.layers[n].is_complete]
         if not self._is_plain:
             layer = self.tree.layers[request.part_layer]
             counts = np.where(layer.is_domain, field.counts[request.part_layer], 0)
@@ -111,8 +113,9 @@ class _Walk:
         innermost, outermost = levels
         for layer in range(innermost, outermost - 1, -1):
             first, end = self.tree.within(within.layer, within.domain, layer)
-            candidates = first + np.flatnonzero(self._takes(layer, first, end, full, rest))
-            candidates = self._real(candidates, layer)
+            (candidates,) = self._takes(layer, first, end, full, rest).nonzero()
+            if candidates.size:
+                candidates = self._real(candidates + first, layer)
             if candidates.size:
                 return Spot(layer, self._best_fit(layer, candidates))
         return None
@@ -148,7 +151,7 @@ class _Walk:
         first, end = self.tree.within(spot.layer, spot.domain, layer)
         parts = self._parts_of(layer, first, end)
         has_rest = self._has_rest(layer, first, end, rest)
-        order = _fullest_first(parts, has_rest, self.field.spare(layer)[first:end], full + 1)
+        order = _fullest_first(parts, has_rest, self.field.spare[layer][first:end], full + 1)
         reached = np.cumsum(parts[order])
         last = int(np.searchsorted(reached, full))
         filled = order[:last]
@@ -205,10 +208,13 @@ class _Walk:
     def _real(self, candidates: Index, layer: int) -> Index:
         """Those that have a label, and lie in labelled domains of the levels asked for."""
         layers = self.tree.layers
-        asked = {layer, self.request.outermost, min(layer, self.request.part_layer)}
-        for number in sorted(asked):
-            around = layers[number].of_node[layers[layer].starts[candidates]]
-            candidates = candidates[layers[number].is_domain[around]]
+        if not layers[layer].is_complete:
+            candidates = candidates[layers[layer].is_domain[candidates]]
+        for number in self._incomplete:
+            # A domain outside the parts' level was found by the parts in it.
+            if number < layer:
+                around = layers[number].of_node[layers[layer].starts[candidates]]
+                candidates = candidates[layers[number].is_domain[around]]
         return candidates
 
     def _best_fit(self, layer: int, candidates: Index) -> int:
@@ -217,8 +223,10 @@ class _Walk:
         for number in range(layer, ROOT, -1):
             if candidates.size == 1:
                 break
-            around = layers[number].of_node[layers[layer].starts[candidates]]
-            candidates = _least(candidates, self.field.spare(number)[around])
+            around = candidates
+            if number != layer:
+                around = layers[number].of_node[layers[layer].starts[candidates]]
+            candidates = _least(candidates, self.field.spare[number][around])
         return int(_least(candidates, self.field.counts[layer][candidates])[0])
 
 

@@ -4,7 +4,7 @@ Counting all nodes costs some 50 µs at 5,000 of them, so it is done once for a 
 then on only the nodes whose amounts changed are counted again, within a cycle and between cycles.
 """
 
-from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from muster.scheduling.amounts import GPUS, Amounts, taken_by
 from muster.scheduling.fit import Mask
 from muster.scheduling.snapshot import Needs, NodeRules, Snapshot
-from muster.scheduling.tree import Tree
+from muster.scheduling.tree import Index, Tree
 
 Counts = npt.NDArray[np.int64]
 
@@ -22,66 +22,17 @@ _MOST = 1 << 20
 _SHAPES_KEPT = 256
 
 
-@dataclass(slots=True, eq=False)
-class Room:
-    """Replicas of one shape that fit on each node."""
-
-    counts: Counts
-    version: int
-    """Of the amounts from which these were counted."""
-
-    def at(self, version: int) -> "Room":
-        """A copy that is up to date at *version*."""
-        return Room(self.counts.copy(), version)
-
-    def refresh(self, needs: Needs, state: "State") -> None:
-        """Count the nodes again that changed since."""
-        stale = np.flatnonzero(state.touched > self.version)
-        if stale.size:
-            self.counts[stale] = count(needs, state.free[:, stale], state.mask[stale])
-        self.version = state.version
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class State:
-    """The amounts that a room is counted from."""
-
-    free: Amounts
-    touched: Amounts
-    version: int
-    mask: Mask
-
-
-def count(needs: Needs, free: Amounts, mask: Mask) -> Counts:
-    """How many replicas each node takes: as many as its scarcest resource allows."""
-    room: Counts | None = None
-    for resource, amount in enumerate(taken_by(needs)):
-        if amount:
-            fits = free[resource] // amount if amount > 1 else free[resource]
-            room = fits if room is None else np.minimum(room, fits)
-    assert room is not None, "every pod takes a pod slot"
-    return np.where(mask, np.clip(room, 0, _MOST), 0)
-
-
 class Field:
-    """The room for one request in every domain of every layer, with the GPUs free there.
+    """The room for one shape in every domain of every layer, with the GPUs free there.
 
     `counts[layer][domain]` is how many replicas a domain takes. `spare[layer][domain]` is how many
-    GPUs are free on its nodes that the request may use; the best fit leaves the least of them.
+    GPUs are free on its nodes that the shape may use; the best fit leaves the least of them.
     """
 
-    def __init__(self, tree: Tree, counts: Counts, free_gpus: Counts) -> None:
+    def __init__(self, tree: Tree, counts: Counts, spare: Counts) -> None:
         self.tree = tree
         self.counts = [layer.sums(counts) for layer in tree.layers]
-        self._free_gpus = free_gpus
-        self._spare: list[Counts | None] = [None] * len(tree.layers)
-
-    def spare(self, layer: int) -> Counts:
-        """GPUs free in the domains of a layer; summed when they are first asked for."""
-        spare = self._spare[layer]
-        if spare is None:
-            spare = self._spare[layer] = self.tree.layers[layer].sums(self._free_gpus)
-        return spare
+        self.spare = [layer.sums(spare) for layer in tree.layers]
 
     @property
     def total(self) -> int:
@@ -89,21 +40,59 @@ class Field:
         counts = self.counts[0]
         return int(counts[0]) if counts.size else 0
 
-    def writable(self) -> "Field":
-        """A copy from which replicas can be taken."""
-        copied = Field.__new__(Field)
+    def copy(self) -> Self:
+        """The same numbers, apart."""
+        copied = object.__new__(type(self))
         copied.tree = self.tree
         copied.counts = [counts.copy() for counts in self.counts]
-        copied._free_gpus = self._free_gpus
-        copied._spare = [self.spare(n).copy() for n in range(len(self.counts))]
+        copied.spare = [spare.copy() for spare in self.spare]
         return copied
 
     def take(self, node: int, replicas: int, gpus: int) -> None:
         """Count replicas, and the GPUs that they take together, as placed on a node."""
-        for number, layer in enumerate(self.tree.layers):
+        for layer, counts, spare in zip(self.tree.layers, self.counts, self.spare, strict=True):
             domain = layer.of_node[node]
-            self.counts[number][domain] -= replicas
-            self.spare(number)[domain] -= gpus
+            counts[domain] -= replicas
+            spare[domain] -= gpus
+
+    def recount(self, nodes: Index, counts: Counts, spare: Counts) -> None:
+        """Put new numbers in for some nodes."""
+        more, freed = counts - self.counts[-1][nodes], spare - self.spare[-1][nodes]
+        for layer, sums, spares in zip(self.tree.layers, self.counts, self.spare, strict=True):
+            domains = layer.of_node[nodes]
+            np.add.at(sums, domains, more)
+            np.add.at(spares, domains, freed)
+
+
+def counted(tree: Tree, needs: Needs, amounts: Amounts, mask: Mask) -> Field:
+    """The field of a shape over some amounts, on the nodes of the mask."""
+    return Field(tree, _count(needs, amounts, mask), _gpus(amounts, mask))
+
+
+class Room:
+    """The field of a shape as it changes, up to date at one version of the amounts."""
+
+    def __init__(self, needs: Needs, field: Field, version: int) -> None:
+        self._needs = needs
+        self.field = field
+        self.version = version
+
+    def copy(self) -> "Room":
+        """The same, apart."""
+        return Room(self._needs, self.field.copy(), self.version)
+
+    def refresh(self, free: Amounts, mask: Mask, touched: Amounts, version: int) -> None:
+        """Count the nodes again that changed since, or came to be or ceased to be in the mask."""
+        (stale,) = (touched > self.version).nonzero()
+        if stale.size:
+            free, mask = free[:, stale], mask[stale]
+            self.field.recount(stale, _count(self._needs, free, mask), _gpus(free, mask))
+        self.version = version
+
+    def without(self, barred: Mask) -> Field:
+        """The field without some nodes."""
+        counts, spare = self.field.counts[-1], self.field.spare[-1]
+        return Field(self.field.tree, np.where(barred, 0, counts), np.where(barred, 0, spare))
 
 
 class Memo:
@@ -114,36 +103,43 @@ class Memo:
 
     def __init__(self) -> None:
         self._rooms: dict[tuple[Needs, NodeRules], Room] = {}
-        self._ever: dict[object, str | None] = {}
-        self._ever_version = -1
+        self._verdicts: dict[object, str | None] = {}
+        self._verdicts_version = -1
 
     def room(self, needs: Needs, rules: NodeRules, snapshot: Snapshot) -> Room:
-        """The room for a shape in the snapshot."""
+        """The room for a shape in the snapshot, to be changed freely."""
         mask = snapshot.columns.mask(rules) & snapshot.is_up
-        state = State(snapshot.free, snapshot.touched, snapshot.version, mask)
         room = self._rooms.pop((needs, rules), None)
         if room is None or room.version > snapshot.version:
-            room = Room(count(needs, snapshot.free, mask), snapshot.version)
+            # Of an older snapshot than the last one all is counted: there is no way back.
+            field = counted(snapshot.tree, needs, snapshot.free, mask)
+            room = Room(needs, field, snapshot.version)
         else:
-            room.refresh(needs, state)
+            room.refresh(snapshot.free, mask, snapshot.touched, snapshot.version)
         self._rooms[needs, rules] = room
         if len(self._rooms) > _SHAPES_KEPT:
             del self._rooms[next(iter(self._rooms))]
-        return room
+        return room.copy()
 
     def verdicts(self, capacity_version: int) -> dict[object, str | None]:
         """What was found about the empty cluster, by question; emptied when that changes."""
-        if capacity_version != self._ever_version:
-            self._ever = {}
-            self._ever_version = capacity_version
-        return self._ever
+        if capacity_version != self._verdicts_version:
+            self._verdicts = {}
+            self._verdicts_version = capacity_version
+        return self._verdicts
 
 
-def counted(tree: Tree, needs: Needs, amounts: Amounts, mask: Mask) -> Field:
-    """The field of a shape over some amounts, counted afresh."""
-    return Field(tree, count(needs, amounts, mask), free_gpus(amounts, mask))
+def _count(needs: Needs, amounts: Amounts, mask: Mask) -> Counts:
+    """How many replicas each node takes: as many as its scarcest resource allows."""
+    room: Counts | None = None
+    for resource, amount in enumerate(taken_by(needs)):
+        if amount:
+            fits = amounts[resource] // amount if amount > 1 else amounts[resource]
+            room = fits if room is None else np.minimum(room, fits)
+    assert room is not None, "every pod takes a pod slot"
+    return np.where(mask, np.minimum(np.maximum(room, 0), _MOST), 0)
 
 
-def free_gpus(amounts: Amounts, mask: Mask) -> Counts:
+def _gpus(amounts: Amounts, mask: Mask) -> Counts:
     """GPUs on the nodes of the mask; none where a node is overdrawn."""
     return np.where(mask, np.maximum(amounts[GPUS], 0), 0)

@@ -43,12 +43,14 @@ class Layer:
     """False where the nodes carry no label of this level: nobody knows how close they are, so that
     no job may count on it. They stay together as a group that can be filled.
     """
+    is_complete: bool
+    """Whether all of them are domains."""
     titles: tuple[str, ...]
 
     def sums(self, per_node: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The sum of a value over the nodes of each domain."""
+        """The sum of a value over the nodes of each domain, in an array of its own."""
         if self.starts.size == per_node.size:
-            return per_node
+            return per_node.copy()
         return np.add.reduceat(per_node, self.starts)
 
 
@@ -128,5 +130,6 @@ def _layer(
         starts=np.array(starts, dtype=np.intp),
         of_node=np.cumsum(of_node),
         is_domain=np.array([is_domain[n] for n in starts], dtype=np.bool_),
+        is_complete=all(is_domain),
         titles=tuple(titles[n] for n in starts),
     )

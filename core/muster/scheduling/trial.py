@@ -12,7 +12,7 @@ import numpy as np
 
 from muster.scheduling.amounts import taken_by
 from muster.scheduling.fit import Mask
-from muster.scheduling.room import Field, Room, State, free_gpus
+from muster.scheduling.room import Field, Room
 from muster.scheduling.snapshot import Needs, NodeRules, Snapshot
 
 Spread = Mapping[int, int]
@@ -27,13 +27,6 @@ class _Move:
     sign: int
 
 
-@dataclass(slots=True)
-class _Shape:
-    room: Room
-    mask: Mask
-    field: Field
-
-
 class Trial:
     """The state of a snapshot, with what a cycle has taken and given so far."""
 
@@ -46,7 +39,7 @@ class Trial:
         self._touched = snapshot.touched.copy()
         self._version = snapshot.version
         self._log: list[_Move] = []
-        self._shapes: dict[tuple[Needs, NodeRules], _Shape] = {}
+        self._rooms: dict[tuple[Needs, NodeRules], Room] = {}
 
     def take(self, queue: str, needs: Needs, spread: Spread) -> None:
         """Hold capacity for replicas of one gang."""
@@ -68,33 +61,18 @@ class Trial:
 
     def field(self, needs: Needs, rules: NodeRules, barred: Iterable[str] = ()) -> Field:
         """The room for a shape now, without the nodes of the *barred* GPU models."""
-        shape = self._shape(needs, rules)
+        key = (needs, rules)
+        room = self._rooms.get(key)
+        if room is None:
+            room = self._rooms[key] = self.snapshot.memo.room(needs, rules, self.snapshot)
+        if room.version != self._version:
+            room.refresh(self.free, self.mask(rules), self._touched, self._version)
         models = sorted(barred)
-        if not models:
-            return shape.field
-        allowed = ~self.snapshot.columns.of_models(models)
-        counts = np.where(allowed, shape.room.counts, 0)
-        return Field(self.snapshot.tree, counts, free_gpus(self.free, shape.mask & allowed))
+        return room.without(self.snapshot.columns.of_models(models)) if models else room.field
 
     def mask(self, rules: NodeRules) -> Mask:
         """The nodes that match and are up."""
         return self.snapshot.columns.mask(rules) & self.snapshot.is_up
-
-    def _shape(self, needs: Needs, rules: NodeRules) -> _Shape:
-        shape = self._shapes.get((needs, rules))
-        if shape is None:
-            mask = self.mask(rules)
-            room = self.snapshot.memo.room(needs, rules, self.snapshot).at(self.snapshot.version)
-            shape = _Shape(room, mask, self._field_of(room, mask))
-            self._shapes[needs, rules] = shape
-        if shape.room.version != self._version:
-            state = State(self.free, self._touched, self._version, shape.mask)
-            shape.room.refresh(needs, state)
-            shape.field = self._field_of(shape.room, shape.mask)
-        return shape
-
-    def _field_of(self, room: Room, mask: Mask) -> Field:
-        return Field(self.snapshot.tree, room.counts, free_gpus(self.free, mask))
 
     def _do(self, move: _Move) -> None:
         self._log.append(move)
