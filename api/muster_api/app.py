@@ -31,8 +31,9 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.parts = parts
     app.state.gate = Gate(parts.reviewer, parts.clock)
     errors.install(app)
-    for feature in (jobs, reports, cost, queues, health):
+    for feature in (jobs, reports, cost, queues):
         app.include_router(feature.router)
+    health.install(app, [parts.database.ping, parts.cluster.ping], parts.registry)
     app.add_middleware(BodyLimit)
     app.add_middleware(RequestMetrics, registry=parts.registry)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]

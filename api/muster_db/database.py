@@ -7,7 +7,7 @@ here, so that repositories need not know which one they talk to.
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
@@ -29,6 +29,16 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = url_of(url)
         self._engine = _engine(self.url)
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls, url: str) -> AsyncIterator[Self]:
+        """A database that is closed at the end of the block."""
+        database = cls(url)
+        try:
+            yield database
+        finally:
+            await database.close()
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Transaction]:

@@ -61,6 +61,16 @@ class JobRepository:
                     is_settled=True,
                 )
             )
+            await self._transaction.execute(
+                sa.update(attempts)
+                .where(attempts.c.job_uid.in_(chunk), attempts.c.ended_ms.is_(None))
+                .values(
+                    ended_ms=sa.select(jobs.c.deleted_ms)
+                    .where(jobs.c.uid == attempts.c.job_uid)
+                    .scalar_subquery(),
+                    outcome=sa.func.coalesce(attempts.c.outcome, _CANCELLED),
+                )
+            )
 
     async def living(self) -> set[str]:
         """The uids of all jobs whose objects exist, as far as is known."""

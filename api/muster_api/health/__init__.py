@@ -1,5 +1,5 @@
 """Whether the process lives and can work, and its metrics; for probes, without a token."""
 
-from muster_api.health.routes import router
+from muster_api.health.routes import install
 
-__all__ = ["router"]
+__all__ = ["install"]

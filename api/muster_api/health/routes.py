@@ -1,14 +1,18 @@
 """`/healthz`, `/readyz` and `/metrics`."""
 
-from fastapi import APIRouter
+from collections.abc import Awaitable, Callable, Sequence
+
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import PlainTextResponse
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from pydantic import BaseModel, ConfigDict
 
 from muster_api.errors import problems
-from muster_api.parts import PartsOf
 
 router = APIRouter(tags=["health"])
+
+Check = Callable[[], Awaitable[None]]
+"""Raises a `MusterError` where something that is needed does not work."""
 
 
 class Health(BaseModel):
@@ -19,6 +23,13 @@ class Health(BaseModel):
     status: str = "ok"
 
 
+def install(app: FastAPI, checks: Sequence[Check], registry: CollectorRegistry) -> None:
+    """Serve the health of a process that needs *checks* to pass, and its metrics."""
+    app.state.checks = tuple(checks)
+    app.state.registry = registry
+    app.include_router(router)
+
+
 @router.get("/healthz", summary="Whether the process lives", responses=problems())
 async def healthz() -> Health:
     """Always `ok`: a process that can't answer this should be started again."""
@@ -26,10 +37,10 @@ async def healthz() -> Health:
 
 
 @router.get("/readyz", summary="Whether requests can be served", responses=problems())
-async def readyz(parts: PartsOf) -> Health:
-    """`ok` when the database and the API server answer, else 503 with what does not."""
-    await parts.database.ping()
-    await parts.cluster.ping()
+async def readyz(request: Request) -> Health:
+    """`ok` when all that is needed answers, else 503 with what does not."""
+    for check in request.app.state.checks:
+        await check()
     return Health()
 
 
@@ -49,6 +60,7 @@ async def readyz(parts: PartsOf) -> Health:
         **problems(),
     },
 )
-async def metrics(parts: PartsOf) -> PlainTextResponse:
+async def metrics(request: Request) -> PlainTextResponse:
     """All metrics of this process, in the text format of Prometheus."""
-    return PlainTextResponse(generate_latest(parts.registry), media_type=CONTENT_TYPE_LATEST)
+    text = generate_latest(request.app.state.registry)
+    return PlainTextResponse(text, media_type=CONTENT_TYPE_LATEST)
