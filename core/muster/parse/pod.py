@@ -45,21 +45,15 @@ def needs_of(pod_spec: Raw, *, path: str = "spec", gpu_resource: str = wire.GPU_
 
 
 def _asked(container: Raw, gpu_resource: str, path: str, kind: str, index: int) -> _Amounts:
-    """The requests of one container."""
+    """The requests of a container; a limit without a request is one, as the API server has it."""
     if not container.get("resources"):
         return _NOTHING
-    here = at(at(path, kind), index)
+    here = f"{path}.{kind}[{index}]"
     resources = section(container, "resources", here)
-    return _amounts(
-        _with_limits(resources, at(here, "resources")),
-        gpu_resource,
-        at(here, "resources.requests"),
-    )
-
-
-def _with_limits(resources: Raw, path: str) -> Raw:
-    """The requests; a limit without a request is one, as the API server makes it."""
-    return {**section(resources, "limits", path), **section(resources, "requests", path)}
+    here = f"{here}.resources"
+    limits, requests = section(resources, "limits", here), section(resources, "requests", here)
+    asked = {**limits, **requests} if limits else requests
+    return _amounts(asked, gpu_resource, f"{here}.requests")
 
 
 def _amounts(asked: Raw, gpu_resource: str, path: str) -> _Amounts:
@@ -80,8 +74,9 @@ def _for_the_whole_pod(pod_spec: Raw, total: _Amounts, path: str) -> _Amounts:
     resources = section(pod_spec, "resources", path)
     here = at(path, "resources")
     gpus, cpu, memory = total
-    _, asked_cpu, asked_memory = _amounts(section(resources, "requests", here), "", here)
-    _, most_cpu, most_memory = _amounts(section(resources, "limits", here), "", here)
+    requests, limits = section(resources, "requests", here), section(resources, "limits", here)
+    _, asked_cpu, asked_memory = _amounts(requests, "", at(here, "requests"))
+    _, most_cpu, most_memory = _amounts(limits, "", at(here, "limits"))
     return gpus, asked_cpu or cpu or most_cpu, asked_memory or memory or most_memory
 
 

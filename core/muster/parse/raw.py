@@ -32,7 +32,8 @@ def section(raw: Raw, key: str, path: str) -> Raw:
     value = raw.get(key)
     if value is None:
         return _EMPTY
-    if not isinstance(value, Mapping):
+    # Almost always a dict, and asking for the abstract class costs as much as the rest.
+    if type(value) is not dict and not isinstance(value, Mapping):
         raise InvalidSpec(at(path, key), f"must be a mapping, is {shown(value)}")
     return value
 
@@ -42,7 +43,7 @@ def listed(raw: Raw, key: str, path: str) -> Sequence[Any]:
     value = raw.get(key)
     if value is None:
         return ()
-    if not isinstance(value, list | tuple):
+    if type(value) is not list and not isinstance(value, tuple):
         raise InvalidSpec(at(path, key), f"must be a list, is {shown(value)}")
     return value
 
@@ -51,7 +52,7 @@ def sections(raw: Raw, key: str, path: str) -> Sequence[Raw]:
     """The list of mappings under *key*."""
     values = listed(raw, key, path)
     for index, value in enumerate(values):
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):
             raise InvalidSpec(at(at(path, key), index), f"must be a mapping, is {shown(value)}")
     return values
 
