@@ -33,8 +33,8 @@ class Session:
     """Where the API is; None: behind a port-forward."""
     access: Access | None = None
     """What the kubeconfig says; None without one."""
-    kubeconfig: Path | None = None
-    """A file to use in place of the usual ones."""
+    kubeconfigs: tuple[Path, ...] = ()
+    """The files that `access` is from, in order of precedence."""
     context: str | None = None
     is_in_pod: bool = False
     """Whether we run inside the cluster, with a service account of our own."""
@@ -57,7 +57,9 @@ class Session:
         """The API server, with this user's credentials."""
         from muster_kube import Kube  # noqa: PLC0415 -- see the module's docstring
 
-        async with await Kube.connect(self.kubeconfig, context=self.context) as kube:
+        # The client would look for KUBECONFIG itself, as it was when it was imported.
+        files = Path(os.pathsep.join(map(str, self.kubeconfigs))) if self.kubeconfigs else None
+        async with await Kube.connect(files, context=self.context) as kube:
             yield kube
 
     def _token(self) -> str | None:
@@ -72,7 +74,8 @@ class Session:
             return await kube.token()
 
     def _kubectl_options(self) -> list[str]:
-        options = [] if self.kubeconfig is None else ["--kubeconfig", str(self.kubeconfig)]
+        one = len(self.kubeconfigs) == 1
+        options = ["--kubeconfig", str(self.kubeconfigs[0])] if one else []
         return options + ([] if self.context is None else ["--context", self.context])
 
 
@@ -84,17 +87,18 @@ def connect(
     Nothing is sent yet.
     """
     url = os.environ.get(wire.ENV_API_URL)
-    access = kubeconfig.read(kubeconfig.files(chosen, os.environ, Path.home()), context)
+    files = kubeconfig.files(chosen, os.environ, Path.home())
+    access = kubeconfig.read(files, context)
     if access is None and "KUBERNETES_SERVICE_HOST" in os.environ:
         return Session(namespace or "default", url or IN_CLUSTER_URL, is_in_pod=True)
     clusters = discover.local_clusters()
     if access is None and (clusters or not url):
-        chosen = discover.the_local_one(clusters).kubeconfig
-        access = kubeconfig.read((chosen,), context)
+        files = (discover.the_local_one(clusters).kubeconfig,)
+        access = kubeconfig.read(files, context)
     return Session(
         namespace or (access.namespace if access else "default"),
         discover.api_url(url, access, clusters),
         access,
-        chosen,
+        files,
         context,
     )
