@@ -95,11 +95,14 @@ async def test_the_user_of_a_job_never_changes(kube: Kube, namespace: str, to: s
     assert ADMIN == user_of(await kube.get(path))
 
 
-async def test_not_even_the_api_changes_it(kube: Kube, api: Kube, namespace: str) -> None:
+async def test_not_even_the_operator_changes_it(
+    cluster: RunningCluster, kube: Kube, namespace: str
+) -> None:
     await kube.create(JOBS.path(namespace), a_job())
     change = {"metadata": {"annotations": {wire.ANNOTATION_USER: "jane"}}}
-    with pytest.raises(Invalid, match=CANNOT_CHANGE):
-        await api.patch(JOBS.path(namespace, "job"), change)
+    async with await Kube.connect(cluster.kubeconfig_of("muster-operator")) as operator:
+        with pytest.raises(Invalid, match=CANNOT_CHANGE):
+            await operator.patch(JOBS.path(namespace, "job"), change)
 
 
 async def test_a_job_is_replaced_by_a_file_that_does_not_name_its_user(

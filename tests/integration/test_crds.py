@@ -374,7 +374,6 @@ WHOLE_STATUS = {
     ],
     "restarts": {"preemption": 0, "infrastructure": 1, "user": 0},
     "retryAt": MOMENT,
-    "lastRefusal": {"attempt": 1, "at": MOMENT, "message": "exceeded quota"},
     "startedAt": MOMENT,
     "finishedAt": MOMENT,
     "directive": {"id": "d1", "kind": "Checkpoint", "deadline": MOMENT},
