@@ -213,7 +213,8 @@ def _checkpoint_uri(spec: Raw) -> str | None:
         raise InvalidSpec(
             "spec.checkpoint.uri", "must be an absolute path or a URI such as s3://bucket/folder"
         )
-    return uri.rstrip("/") if len(uri) > 1 else uri
+    trimmed = uri.rstrip("/")
+    return uri if trimmed.endswith(":") or not trimmed else trimmed
 
 
 def _restarts(spec: Raw) -> Restarts:
