@@ -158,7 +158,7 @@ class Container:
                 self._show(Waiting("CreateContainerConfigError", str(error)))
                 if failures == 1:
                     self._host.tell("Failed", f"Error: {error}", is_warning=True)
-                await asyncio.sleep(min(0.5 * 2**failures, 30.0))
+                await asyncio.sleep(min(0.125 * 2**failures, 30.0))
         prepare(run)
         self._instance = Instance.spawn(run, launch)
         self.view = replace(self.view, restarts=int(run.name))

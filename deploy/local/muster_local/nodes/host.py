@@ -128,7 +128,7 @@ class Host:
         _log.info("nodes: %s", ", ".join(sorted(self._nodes)) or "none")
 
     def _removed(self, entry: NodeEntry) -> ProcessNode:
-        """The node of *entry*, no longer ours; one that is down has an object to delete as well."""
+        """The node of *entry*, no longer ours; one that is down has an object to delete, too."""
         return self._nodes.pop(entry.name, None) or self._new(entry)
 
     def _new(self, entry: NodeEntry) -> ProcessNode:

@@ -1,8 +1,10 @@
 """The life of one run: start the command, keep its output, hand signals on, leave nothing behind.
 
-When the first process ends, the rest is killed at once, as in a container. After a request to
-stop, those that it left behind in its process group get the rest of the grace: a shell in front of
-a training script dies of SIGTERM at once, and its script must still be able to save.
+A request to stop goes to the first process alone, and when that one ends the rest is killed at
+once, both as in a container: helpers of a training script, such as those that load its data, must
+not end before it has saved. The one exception is a first process that dies of the request itself,
+as a shell in front of a script does, which as a container's process 1 would have lived: then the
+request goes on to those that it left in its process group, and they get the rest of the grace.
 """
 
 import os
@@ -122,14 +124,19 @@ class Supervisor:
 
     def _on_signals(self, wake: int) -> None:
         numbers = os.read(wake, _CHUNK)
-        if signal.SIGTERM in numbers and not self._is_stopping:
+        if signal.SIGTERM in numbers and self._status is None:
             self._is_stopping = True
-            _signal_group(self._main, signal.SIGTERM)
+            os.kill(self._main, signal.SIGTERM)
         if signal.SIGUSR2 in numbers:
             self._is_killing = True
         ended, self._has_children = descent.reap()
-        self._status = ended.get(self._main, self._status)
-        if self._status is not None and not (self._is_stopping and _has_group(self._main)):
+        if self._main in ended:
+            self._status = ended[self._main]
+            if self._is_stopping and self._status == signal.SIGTERM:
+                _signal_group(self._main, signal.SIGTERM)
+            else:
+                self._is_killing = True
+        if self._status is not None and not _has_group(self._main):
             self._is_killing = True
 
     def _drain(self) -> None:

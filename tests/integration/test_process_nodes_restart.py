@@ -1,0 +1,201 @@
+"""What process nodes do when they, their table or their process change."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from clusters import RunningCluster
+from eventually import eventually
+from muster_kube import NODES, PODS, ApiError, ApiNotFound
+from muster_local.nodes.table import NodeEntry, set_down, write_nodes
+from process_nodes import (
+    Namespace,
+    is_alive,
+    is_ready,
+    namespace_of,
+    node_process,
+    pod,
+    python,
+    shell,
+    terminated,
+)
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+async def here(cluster: RunningCluster, namespace: str) -> AsyncIterator[Namespace]:
+    async with namespace_of(cluster, namespace) as found:
+        yield found
+
+
+UNTIL_TOLD = "echo $PPID; until [ -e /shared/go ]; do sleep 0.05; done; exit 5"
+
+
+async def test_a_killed_node_process_finds_its_pods_again(
+    cluster: RunningCluster, here: Namespace, tmp_path: Path
+) -> None:
+    node, shared = NodeEntry("restarted", gpus=2), tmp_path / "shared"
+    shared.mkdir()
+    volumes = [{"name": "shared", "hostPath": {"path": str(shared)}}]
+    mounts = [{"name": "shared", "mountPath": "/shared"}]
+    gpus = {"limits": {"nvidia.com/gpu": "1"}}
+    waits = shell(UNTIL_TOLD, volumeMounts=mounts, resources=gpus)
+    with node_process(cluster, tmp_path / "nodes", node) as process:
+        await here.create(pod("ends-later", node.name, waits, volumes=volumes))
+        await here.create(pod("ends-meanwhile", node.name, waits, volumes=volumes))
+        await here.create(pod("is-deleted-meanwhile", node.name, python(SLEEP)))
+        for name in ("ends-later", "ends-meanwhile", "is-deleted-meanwhile"):
+            await here.in_phase(name, "Running")
+        daemon = int(await eventually(lambda: here.log("is-deleted-meanwhile")))
+        process.kill()
+        await here.kube.delete(PODS.path(here.name, "is-deleted-meanwhile"), grace_seconds=0)
+        assert is_alive(daemon)
+        process.start()
+        await eventually(lambda: not is_alive(daemon))
+        assert (await here.pod("ends-later"))["status"]["phase"] == "Running"
+        # Both GPUs are still held.
+        late = await here.run(pod("late", node.name, shell("true", resources=gpus)))
+        assert late["status"]["reason"] == "OutOfnvidia.com/gpu"
+        process.kill()
+        (shared / "go").touch()
+        await eventually(lambda: _exits(tmp_path / "nodes") == 2)
+        process.start()
+        for name in ("ends-later", "ends-meanwhile"):
+            found = await here.in_phase(name, "Failed")
+            assert terminated(found)["exitCode"] == 5
+            assert found["status"]["containerStatuses"][0]["restartCount"] == 0
+        assert "Traceback" not in process.log.read_text()
+
+
+SLEEP = "import os, time; print(os.getpid()); time.sleep(600)"
+
+
+async def test_the_end_of_the_node_process_ends_its_pods(
+    cluster: RunningCluster, here: Namespace, tmp_path: Path
+) -> None:
+    node = NodeEntry("stopped")
+    with node_process(cluster, tmp_path / "nodes", node) as process:
+        await here.create(pod("stops", node.name, python(SLEEP)))
+        child = int(await eventually(lambda: _log(here, "stops")))
+        await asyncio.to_thread(process.stop)
+        assert not is_alive(child)
+        found = await here.pod("stops")
+        assert (found["status"]["phase"], found["status"]["reason"]) == ("Failed", "Terminated")
+        assert terminated(found)["exitCode"] == 143
+
+
+async def test_a_container_whose_launcher_is_killed_leaves_nothing(
+    cluster: RunningCluster, here: Namespace, tmp_path: Path
+) -> None:
+    node = NodeEntry("orphaned")
+    with node_process(cluster, tmp_path / "nodes", node):
+        script = "setsid sleep 600 & echo $!; sh -c 'echo $PPID'; exec sleep 600"
+        await here.create(pod("orphan", node.name, shell(script)))
+        text = await eventually(lambda: _log(here, "orphan", lines=2))
+        daemon, main = (int(line) for line in text.split())
+        os.kill(psutil.Process(main).ppid(), 9)
+        found = await here.in_phase("orphan", "Failed")
+        ended = terminated(found)
+        assert (ended["exitCode"], ended["reason"]) == (137, "ContainerStatusUnknown")
+        assert not is_alive(daemon)
+        assert not is_alive(main)
+
+
+async def test_nodes_come_and_go_with_the_table(
+    cluster: RunningCluster, here: Namespace, tmp_path: Path
+) -> None:
+    directory, first, second = tmp_path / "nodes", NodeEntry("first"), NodeEntry("second")
+    with node_process(cluster, directory, first, second):
+        await here.create(pod("on-second", second.name, python(SLEEP)))
+        child = int(await eventually(lambda: _log(here, "on-second")))
+        added = NodeEntry("added", gpus=3)
+        write_nodes(directory, [replace(first, gpus=2), added])
+        await eventually(lambda: is_ready(here.kube, added.name))
+        await eventually(lambda: _has_gpus(here, first.name, "2"))
+        await eventually(lambda: _is_gone(here, second.name))
+        assert not is_alive(child)
+        write_nodes(directory, [first])
+        await eventually(lambda: _is_gone(here, added.name))
+
+
+async def test_a_node_that_dies_says_nothing_and_comes_back_without_its_pods(
+    cluster: RunningCluster, here: Namespace, tmp_path: Path
+) -> None:
+    directory, node = tmp_path / "nodes", NodeEntry("mortal")
+    with node_process(cluster, directory, node):
+        await here.create(pod("victim", node.name, python(SLEEP)))
+        child = int(await eventually(lambda: _log(here, "victim")))
+        set_down(directory, node.name)
+        await eventually(lambda: not is_alive(child))
+        assert (await here.pod("victim"))["status"]["phase"] == "Running"
+        set_down(directory, node.name, down=False)
+        found = await here.in_phase("victim", "Failed")
+        assert terminated(found)["exitCode"] == 137
+
+
+async def test_without_namespaces_paths_and_names_are_substituted(
+    cluster: RunningCluster, here: Namespace, tmp_path: Path
+) -> None:
+    node = NodeEntry("plain")
+    script = """
+import os, sys
+from pathlib import Path
+token = Path(os.environ["TOKEN"])
+data = Path(sys.argv[1].removeprefix("file://"))
+print(token.is_file(), data.is_dir(), os.environ["MASTER"], os.environ["OTHER"], Path.cwd().name)
+"""
+    container = python(
+        script,
+        args=["file:///data"],
+        env=[
+            {"name": "TOKEN", "value": "/var/run/secrets/muster.dev/token"},
+            {"name": "MASTER", "value": f"job-0.job.{here.name}.svc:29500"},
+            {"name": "OTHER", "value": "/database"},
+        ],
+        volumeMounts=[
+            {"name": "token", "mountPath": "/var/run/secrets/muster.dev"},
+            {"name": "data", "mountPath": "/data"},
+        ],
+    )
+    token = {"serviceAccountToken": {"path": "token"}}
+    volumes = [
+        {"name": "token", "projected": {"sources": [token]}},
+        {"name": "data", "emptyDir": {}},
+    ]
+    manifest = pod(
+        "plain", node.name, container, volumes=volumes, hostname="job-0", subdomain="job"
+    )
+    with node_process(cluster, tmp_path / "nodes", node, flags=("--no-namespaces",)):
+        assert await here.output(manifest) == "True True 127.0.0.1:29500 /database main"
+        assert "mount paths" in (await here.events("plain"))["PathsSubstituted"]
+
+
+def _exits(directory: Path) -> int:
+    return len(list(directory.glob("pods/*/containers/*/*/exit.json")))
+
+
+async def _log(here: Namespace, name: str, lines: int = 1) -> str:
+    try:
+        text = await here.log(name)
+    except ApiError:
+        return ""
+    return text if len(text.splitlines()) >= lines else ""
+
+
+async def _is_gone(here: Namespace, node: str) -> bool:
+    try:
+        await here.kube.get(NODES.path(name=node))
+    except ApiNotFound:
+        return True
+    return False
+
+
+async def _has_gpus(here: Namespace, node: str, want: str) -> bool:
+    found = await here.kube.get(NODES.path(name=node))
+    return bool(found["status"]["allocatable"].get("nvidia.com/gpu") == want)
