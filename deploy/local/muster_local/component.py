@@ -115,6 +115,7 @@ def start(command: Command, directory: Path, *, is_tethered: bool = False) -> Co
     It gets a session of its own, so that Ctrl-C in our terminal does not reach it. A tethered
     component is killed by the kernel when the thread that started it ends, however that happens.
     """
+    _reap()
     logs = directory / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     log = logs / f"{command.name}.log"
@@ -130,7 +131,7 @@ def start(command: Command, directory: Path, *, is_tethered: bool = False) -> Co
             preexec_fn=_tether if is_tethered else None,  # noqa: PLW1509 -- one system call
         )
     identity = Identity.of(child.pid) or Identity(child.pid, 0.0, "")
-    _CHILDREN[child.pid] = child
+    _CHILDREN[identity] = child
     return Component(command.name, command.kind, identity, log, command.url)
 
 
@@ -145,7 +146,7 @@ def stop(components: Iterable[Component], *, grace_seconds: float = _GRACE_SECON
             if not _wait(component, grace_seconds):
                 _signal(component, signal.SIGKILL)
                 _wait(component, grace_seconds)
-        if child := _CHILDREN.pop(component.pid, None):
+        if child := _CHILDREN.pop(component.identity, None):
             # A process with many threads is a zombie a moment before it can be waited for.
             child.wait()
 
@@ -161,8 +162,14 @@ def last_lines(log: Path, count: int = 5) -> list[str]:
         return []
 
 
-_CHILDREN: Final[dict[int, "subprocess.Popen[bytes]"]] = {}
+_CHILDREN: Final[dict[Identity, "subprocess.Popen[bytes]"]] = {}
 """Our own children, which would otherwise stay behind as zombies, and warn when collected."""
+
+
+def _reap() -> None:
+    """Forget those of our children that ended by themselves."""
+    for each in [each for each, child in _CHILDREN.items() if child.poll() is not None]:
+        del _CHILDREN[each]
 
 
 def _inherited() -> dict[str, str]:

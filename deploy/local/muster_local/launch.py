@@ -94,4 +94,5 @@ class Launch:
     def _lost_its_port(self) -> bool:
         with self.component.log.open("rb") as log:
             log.seek(self._log_start)
-            return self._recipe.has_port and _PORT_TAKEN in log.read().decode(errors="replace")
+            said = log.read().decode(errors="replace").lower()
+        return self._recipe.has_port and _PORT_TAKEN in said
