@@ -125,5 +125,11 @@ async def test_what_the_platform_writes_passes(
         await operator.patch(path, {"metadata": {"finalizers": [wire.RECORDER_FINALIZER]}})
         await operator.patch(f"{path}/status", {"status": {"phase": "Pending"}})
     async with await Kube.connect(cluster.kubeconfig_of("muster-recorder")) as recorder:
+        applied = a_job() | {"status": {"progress": {"epoch": 3}}}
+        applied.pop("spec")
+        options = {"fieldManager": wire.RECORDER_MANAGER, "force": "true"}
+        await recorder.patch(f"{path}/status", applied, kind="apply", **options)
         await recorder.patch(path, {"metadata": {"finalizers": None}})
-    assert "finalizers" not in (await kube.get(path))["metadata"]
+    written = await kube.get(path)
+    assert "finalizers" not in written["metadata"]
+    assert {"phase": "Pending", "progress": {"epoch": 3}} == written["status"]
