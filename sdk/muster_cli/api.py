@@ -61,8 +61,14 @@ class Api:
         return self._send("POST", "/jobs", query=query, body=job)
 
     def jobs(self, namespace: str | None) -> Json:
-        """The jobs of *namespace*, or of all."""
-        return self._send("GET", "/jobs", query={"namespace": namespace} if namespace else {})
+        """The jobs of *namespace*, or of all, newest first."""
+        query = {"namespace": namespace} if namespace else {}
+        answer = self._send("GET", "/jobs", query=query)
+        items = list(answer["items"])
+        while after := answer.get("next"):
+            answer = self._send("GET", "/jobs", query={**query, "after": after})
+            items.extend(answer["items"])
+        return {"items": items}
 
     def job(self, namespace: str, name: str) -> Json:
         """One job with its conditions and attempts."""
@@ -136,5 +142,5 @@ def _error(answer: httpx2.Response, url: str) -> MusterError:
             return Conflict(said)
         case status if status >= 500 or status == 429:
             return Unavailable(f"the Muster API at {url} failed ({status}): {said}")
-    fields = [f"{e.get('field')}: {e.get('problem')}" for e in problem.get("errors") or ()]
-    return InvalidSpec("", "; ".join(fields) or said)
+    wrong = [InvalidSpec(e.get("field") or "", e["problem"]) for e in problem.get("errors") or ()]
+    return InvalidSpec("", "; ".join(map(str, wrong)) or said)

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from muster.cost import OF_AN_EPOCH
 from muster.money import usd
 from muster_cli import text
 from muster_cli.output import Column, Json, phase, table
@@ -23,6 +24,21 @@ def amounts(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{count} {model}" for model, count in sorted(value.items()))
     return "–" if value is None else str(value)
+
+
+def line_columns(*, by_attempt: bool = False) -> tuple[Column, ...]:
+    """The columns of a bill whose lines are for epochs, or all *by_attempt*."""
+
+    def name(line: Json) -> str:
+        is_of_an_epoch = line["class"] in OF_AN_EPOCH and not by_attempt
+        of = f"{'epoch' if is_of_an_epoch else 'attempt'} {line['key']}"
+        return of if is_of_an_epoch and line["class"] == "epoch" else f"{of}, {line['class']}"
+
+    return (
+        Column("FOR", name),
+        Column("GPU-SECONDS", _gpu_seconds, is_number=True),
+        Column("COST", lambda line: usd(line.get("micro_usd")), is_number=True),
+    )
 
 
 def metrics(epoch: Json) -> str:
@@ -78,17 +94,10 @@ QUEUE_COLUMNS: Final = (
     Column("SHARE", plain("share"), is_wide=True, is_number=True),
 )
 
-LINE_COLUMNS: Final = (
-    Column("FOR", plain("key")),
-    Column("CLASS", plain("class")),
-    Column("GPU-SECONDS", _gpu_seconds, is_number=True),
-    Column("COST", lambda line: usd(line.get("micro_usd")), is_number=True),
-)
 
-
-def cost_page(console: Console, cost: Json) -> None:
+def cost_page(console: Console, cost: Json, *, by_attempt: bool = False) -> None:
     """What a job cost, line by line, and in all."""
-    drawn = table(LINE_COLUMNS, cost.get("lines") or ())
+    drawn = table(line_columns(by_attempt=by_attempt), cost.get("lines") or ())
     drawn.add_section()
     drawn.add_row("total", "", _gpu_seconds(cost), usd(cost.get("total_micro_usd")), style="bold")
     console.print(drawn)
@@ -173,7 +182,7 @@ def _checkpoint(checkpoint: Json) -> str | None:
     return f"verified {verified}, latest {latest}, step {checkpoint.get('step')}"
 
 
-def _placement(job: Json) -> Table | None:
+def _placement(job: Json) -> RenderableType | None:
     placement = job.get("placement") or {}
     nodes = placement.get("nodes") or ()
     if not nodes:
@@ -182,19 +191,17 @@ def _placement(job: Json) -> Table | None:
         (Column("REPLICA", plain("replica"), is_number=True), Column("NODE", plain("node"))),
         ({"replica": index, "node": node} for index, node in enumerate(nodes)),
     )
-    if placement.get("why"):
-        drawn.caption = str(placement["why"])
-        drawn.caption_justify = "left"
-    return drawn
+    why = Text(str(placement.get("why") or ""), style="dim")
+    return Group(why, drawn) if why else drawn
 
 
 def _attempts(job: Json, now: datetime) -> Table | None:
     attempts = job.get("attempts") or ()
     columns = (
         Column("ATTEMPT", plain("attempt"), is_number=True),
-        Column("DECIDED", lambda a: text.age(_first(a, "decided_at", "decidedAt"), now) + " ago"),
-        Column("START-UP", lambda a: text.seconds(_span(a, "decided", "running")), is_number=True),
-        Column("RAN", lambda a: text.seconds(_span(a, "running", "ended")), is_number=True),
+        Column("DECIDED", lambda a: text.age(a.get("decided_at"), now) + " ago"),
+        Column("START-UP", lambda a: _span(a, "decided_at", "running_at"), is_number=True),
+        Column("RAN", lambda a: _span(a, "running_at", "ended_at"), is_number=True),
         Column("OUTCOME", plain("outcome")),
         Column("CAUSE", plain("cause")),
         Column("MESSAGE", plain("message", missing="")),
@@ -209,7 +216,7 @@ def _conditions(job: Json, now: datetime) -> Table | None:
         Column("STATUS", plain("status")),
         Column(
             "SINCE",
-            lambda c: text.age(_first(c, "last_transition_time", "lastTransitionTime"), now),
+            lambda c: text.age(c.get("last_transition_time"), now),
             is_number=True,
         ),
         Column("REASON", plain("reason")),
@@ -241,14 +248,8 @@ def _section(console: Console, heading: str, body: RenderableType | None) -> Non
         console.print(body)
 
 
-def _first(item: Mapping[str, Any], *keys: str) -> str | None:
-    return next((str(item[key]) for key in keys if item.get(key)), None)
-
-
-def _span(attempt: Mapping[str, Any], start: str, end: str) -> float | None:
-    return text.between(
-        _first(attempt, f"{start}_at", f"{start}At"), _first(attempt, f"{end}_at", f"{end}At")
-    )
+def _span(attempt: Json, start: str, end: str) -> str:
+    return text.seconds(text.between(attempt.get(start), attempt.get(end)))
 
 
 def _when(moment: object, now: datetime) -> str | None:

@@ -50,7 +50,7 @@ def cost(
         if job is None:
             _page_of_all(console, answer)
         else:
-            pages.cost_page(console, answer)
+            pages.cost_page(console, answer, by_attempt=by is By.ATTEMPT)
 
     output.emit(answer, output_format, page)
 

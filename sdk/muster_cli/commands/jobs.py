@@ -21,7 +21,7 @@ def jobs(
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
-    """List jobs, newest last.
+    """List jobs, newest first.
 
     Example: muster jobs -n vision -o wide
     """

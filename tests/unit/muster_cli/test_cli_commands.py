@@ -62,8 +62,8 @@ COST = {
     "total_micro_usd": 12_345_678,
     "gpu_seconds": 40.5,
     "lines": [
-        {"key": "attempt 1", "class": "startup", "gpu_seconds": 24.5, "micro_usd": 12_334_567},
-        {"key": "epoch 0", "class": "epoch", "gpu_seconds": 16.0, "micro_usd": 11_111},
+        {"key": "1", "class": "startup", "gpu_seconds": 24.5, "micro_usd": 12_334_567},
+        {"key": "0", "class": "epoch", "gpu_seconds": 16.0, "micro_usd": 11_111},
     ],
     "priced": True,
     "simulated": True,
@@ -123,6 +123,17 @@ def test_jobs_of_all_namespaces_say_which(muster, served):
 
     assert {} == served.requests[-1].query
     assert found.out.startswith("NAMESPACE")
+
+
+def test_all_pages_of_jobs_are_read(muster, api):
+    api.script(
+        "GET /api/v1/jobs", {"items": [JOB], "next": "1-a"}, {"items": [JOB | {"name": "old"}]}
+    )
+
+    found = json.loads(muster("jobs", "-o", "json").out)
+
+    assert ["digits", "old"] == [item["name"] for item in found["items"]]
+    assert {"namespace": "vision", "after": "1-a"} == api.requests[-1].query
 
 
 def test_no_jobs_are_an_empty_answer_and_a_hint(muster, api):
@@ -193,6 +204,13 @@ def test_describe_goes_without_events_where_the_cluster_is_away(muster, served):
     assert 0 == found.code
     assert found.err.startswith("warning: no events")
     assert "Events" not in found.out
+
+
+def test_each_line_of_a_bill_says_what_it_is_for(muster, served):
+    first, second = muster("cost", "digits").out.splitlines()[1:3]
+
+    assert first.startswith("attempt 1, startup")
+    assert second.startswith("epoch 0 ")
 
 
 def test_the_cost_adds_up_and_says_that_it_is_simulated(muster, served):
