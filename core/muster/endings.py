@@ -74,7 +74,8 @@ def end(
 def close(scene: Scene, attempt: Attempt) -> Step:
     """Wait for the last pod of *attempt*, then give back its GPUs and say what comes next."""
     if not scene.is_clear:
-        return Step(scene.status, scene.removals(), wake_at=scene.forced_at)
+        # Pods that ended hold nothing, and if the job fails for good their logs say why.
+        return Step(scene.status, scene.removals(keep_ended=True), wake_at=scene.forced_at)
     closed = scene.with_status(without_placement(scene.status, scene.now))
     match attempt.outcome:
         case Outcome.SUSPENDED:
