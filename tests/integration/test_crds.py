@@ -280,6 +280,24 @@ async def test_an_unknown_queue_and_level_are_left_to_the_operator(
     assert ("nowhere", topology) == (made["spec"]["queue"], made["spec"]["topology"])
 
 
+EXAMPLES = {
+    file.name: list(yaml.safe_load_all(file.read_text()))
+    for file in sorted(resources.examples().glob("*.yaml"))
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+async def test_our_examples_are_accepted(kube: Kube, namespace: str, name: str) -> None:
+    ours = {resource.kind: resource for resource in (JOBS, QUEUES, TOPOLOGIES)}
+    for manifest in EXAMPLES[name]:
+        if resource := ours.get(manifest["kind"]):
+            manifest["metadata"].pop("namespace", None)
+            manifest["metadata"]["name"] = "example"
+            await kube.create(
+                resource.path(namespace), manifest, dryRun="All", fieldValidation="Strict"
+            )
+
+
 FIXED_FIELDS = {
     "replicas": 3,
     "minReplicas": 2,
