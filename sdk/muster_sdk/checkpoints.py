@@ -10,7 +10,8 @@ from typing import Any, Final
 from muster.checkpoints import Manifest, Round
 from muster.reports import CheckpointState
 from muster_sdk import trees
-from muster_sdk.errors import RestoreFailed
+from muster_sdk.agreement import all_do
+from muster_sdk.errors import RestoreFailed, SaveFailed
 from muster_sdk.membership import Membership
 from muster_sdk.ranks import Gang
 from muster_sdk.restoring import SHARED, Restorer, own_part
@@ -48,9 +49,8 @@ class Loaded:
             raise RestoreFailed(f"{self.id} holds no {name!r}; it holds {saved}")
         target = trees.unwrapped(target)
         if not hasattr(target, "load_state_dict"):
-            kind = type(target).__name__
             raise RestoreFailed(
-                f"{name} is a {kind} and has no load_state_dict(); take its value from what "
+                f"{name} has no load_state_dict() to restore it: take its value from what "
                 "restore() gives back"
             )
         target.load_state_dict(self.state[name])
@@ -96,11 +96,14 @@ class Checkpoints:
         """Save, all ranks together; *shared* is written by rank 0 alone."""
         began = time.monotonic()
         ranks = self._gang.ranks()
-        parts: dict[str, Mapping[str, Any]] = {
-            own_part(ranks.rank): {_STATE: _states(per_rank), _PROGRESS: progress}
-        }
-        if ranks.rank == 0:
-            parts[SHARED] = {_STATE: _states(shared), _PER_RANK: sorted(per_rank)}
+        parts: dict[str, Mapping[str, Any]] = {}
+
+        def collect() -> None:
+            parts[own_part(ranks.rank)] = {_STATE: _states(per_rank), _PROGRESS: progress}
+            if ranks.rank == 0:
+                parts[SHARED] = {_STATE: _states(shared), _PER_RANK: sorted(per_rank)}
+
+        all_do(ranks, collect, SaveFailed)
         saver = Saver(self._store, ranks, self._membership, self._job_uid, self._now, self._tell)
         suffix = trees.suffix()
         manifest = saver.save(step, {f"{stem}{suffix}": tree for stem, tree in parts.items()})

@@ -30,7 +30,7 @@ def state_of(name: str, value: Any) -> Any:
     if hasattr(value, "state_dict"):
         return value.state_dict()
     if callable(value):
-        raise SaveFailed(f"{name} is a {type(value).__name__} and has no state_dict() to save")
+        raise SaveFailed(f"{name} cannot be saved: {value!r} has no state_dict()")
     return value
 
 
@@ -57,7 +57,7 @@ def write(tree: Any, file: Sink) -> None:
     if "torch" in sys.modules:
         import torch  # noqa: PLC0415 - it is there already
 
-        torch.save(_mapped(tree, _with_tensors, "state"), file)
+        torch.save(_mapped(tree, _with_tensors), file)
     else:
         _write_plain(tree, file)
 
@@ -90,13 +90,13 @@ def unsafe_types(file: BinaryIO, name: str) -> list[str]:
     return sorted(torch.serialization.get_unsafe_globals_in_checkpoint(file))
 
 
-def _mapped(tree: Any, leaf: Callable[[Any, str], Any], path: str) -> Any:
+def _mapped(tree: Any, leaf: Callable[[Any, str], Any], path: str = "") -> Any:
     """*tree* with its leaves replaced; a container none of whose leaves changed stays itself.
 
     That keeps what torch hides in a state dict's attributes.
     """
     if isinstance(tree, dict):
-        values = {key: _mapped(value, leaf, f"{path}.{key}") for key, value in tree.items()}
+        values = {key: _mapped(value, leaf, _below(path, key)) for key, value in tree.items()}
         is_same = all(values[key] is tree[key] for key in tree)
         return tree if is_same else values
     if isinstance(tree, list | tuple) and not hasattr(tree, "_fields"):
@@ -104,6 +104,10 @@ def _mapped(tree: Any, leaf: Callable[[Any, str], Any], path: str) -> Any:
         is_same = all(new is old for new, old in zip(items, tree, strict=True))
         return tree if is_same else type(tree)(items)
     return leaf(tree, path)
+
+
+def _below(path: str, key: object) -> str:
+    return f"{path}.{key}" if path else str(key)
 
 
 def _restored(tree: Any, array_of: Callable[[Any], Any]) -> Any:
@@ -144,23 +148,25 @@ def _write_plain(tree: Any, file: Sink) -> None:
             return {ARRAY: f"a{len(arrays) - 1}"}
         if value is None or isinstance(value, bool | int | float | str):
             return value
-        kind = type(value).__name__
-        raise SaveFailed(f"{path} is a {kind}; save numbers, text, lists, mappings or arrays")
+        raise SaveFailed(
+            f"{path} cannot be saved, its type is {type(value).__name__}: save numbers, text, "
+            "lists, mappings or arrays"
+        )
 
-    text = json.dumps(_keyed(_mapped(tree, leaf, "state"), "state"))
+    text = json.dumps(_keyed(_mapped(tree, leaf)))
     # Through memory: `savez` wants to seek, and what has no torch is small.
     buffer = io.BytesIO()
     np.savez(buffer, tree=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)
     file.write(buffer.getvalue())
 
 
-def _keyed(tree: Any, path: str) -> Any:
+def _keyed(tree: Any, path: str = "") -> Any:
     """*tree*, or `SaveFailed` where JSON would turn a key into text without a word."""
     if isinstance(tree, dict):
         for key, value in tree.items():
             if not isinstance(key, str):
-                raise SaveFailed(f"{path} has the key {key!r}; only text is kept as a key")
-            _keyed(value, f"{path}.{key}")
+                raise SaveFailed(f"{path} has the key {key!r}: only text is kept as a key")
+            _keyed(value, _below(path, key))
     elif isinstance(tree, list | tuple):
         for index, value in enumerate(tree):
             _keyed(value, f"{path}[{index}]")
