@@ -280,7 +280,8 @@ TARGETS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a value that cannot take it": (
         {"best": 1},
-        "best has no load_state_dict() to restore it: take its value from what restore() gives back",
+        "best has no load_state_dict() to restore it: take its value from what restore() gives "
+        "back",
     ),
 }
 
