@@ -91,8 +91,8 @@ _OWN_SIGNALS: Final = frozenset({4, 5, 6, 8, 11, 31})
 
 _TABLE: Final[tuple[tuple[str, Callable[[Loss], bool], Cause], ...]] = (
     (
-        "the kubelet refused the pod",
-        lambda loss: loss.reason.startswith("OutOf") and loss.reason != "OutOfMemory",
+        "its node had no room after all",
+        lambda loss: loss.reason.startswith("OutOf"),
         Cause.REFUSED,
     ),
     (
