@@ -36,6 +36,7 @@ class Endpoint:
         application.router.add_get(
             "/containerLogs/{namespace}/{pod}/{container}", self._container_log
         )
+        application.router.add_route("*", "/{rest:.*}", self._unknown)
         # Ends the answer when its reader goes away, even while there is nothing to write.
         self._runner = web.AppRunner(
             application,
@@ -75,6 +76,11 @@ class Endpoint:
 
     async def _health(self, _: web.Request) -> web.Response:
         return web.Response(text="ok")
+
+    async def _unknown(self, _: web.Request) -> web.Response:
+        return web.Response(
+            status=501, text="process nodes serve logs; exec, attach and ports not"
+        )
 
     async def _container_log(self, request: web.Request) -> web.StreamResponse:
         where = request.match_info

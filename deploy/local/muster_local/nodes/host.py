@@ -20,7 +20,7 @@ from muster_local.nodes.environment import machine_environment
 from muster_local.nodes.events import Events
 from muster_local.nodes.hosts import HostsFiles
 from muster_local.nodes.isolation import refused_because
-from muster_local.nodes.leftovers import discard
+from muster_local.nodes.leftovers import discard, end
 from muster_local.nodes.node import ProcessNode
 from muster_local.nodes.settings import Settings
 from muster_local.nodes.storage import Storage
@@ -32,8 +32,6 @@ _TABLE_SECONDS: Final = 0.25
 """How often the table is looked at: one `stat`."""
 _CONNECTIONS: Final = 4096
 """More than nodes and pods can use: a watch must never wait for a connection."""
-_REPORT_SECONDS: Final = 2.0
-"""How long the last reports may take when we go: the API server may be gone already."""
 
 
 async def run(settings: Settings) -> None:
@@ -55,10 +53,9 @@ async def run(settings: Settings) -> None:
             stack.push_async_callback(endpoint.close)
             host.port = await endpoint.start(settings.port)
         host.version = await _version(kube)
-        await host.remove_strangers(entries)
+        await host.end_strangers(entries)
         telling = asyncio.create_task(context.events.run())
-        following = asyncio.create_task(host.follow(ending))
-        await following
+        await host.follow(ending)
         await host.shut_down()
         telling.cancel()
 
@@ -97,23 +94,21 @@ class Host:
                 return self._context.storage.pod(uid).runs(container)
         raise NotFound(f"pod {pod} is not on this node")
 
-    async def remove_strangers(self, entries: tuple[NodeEntry, ...]) -> None:
-        """End pods of nodes that left the table while nobody looked."""
-        names = {entry.name for entry in entries}
+    async def end_strangers(self, entries: tuple[NodeEntry, ...]) -> None:
+        """End what runs of nodes that died or left the table while nobody looked."""
+        downs = {entry.name: entry.down for entry in entries}
         for uid, files in list(self._context.storage.pods()):
             record = files.read()
-            if record is None or record.node not in names:
-                _log.info("ending what is left of pod uid=%s", uid)
+            node = record.node if record else None
+            if node not in downs:
+                _log.info("removing what is left of pod uid=%s", uid)
                 await discard(files)
+            elif downs[node]:
+                await end(files)
 
     async def shut_down(self) -> None:
         """End all pods of all nodes."""
-        grace = self._context.settings.shutdown_grace_seconds
-        closing = asyncio.gather(*(node.shut_down() for node in self._nodes.values()))
-        try:
-            await asyncio.wait_for(closing, grace + _REPORT_SECONDS)
-        except TimeoutError:
-            _log.warning("not every pod's last status could be written")
+        await asyncio.gather(*(node.shut_down() for node in self._nodes.values()))
 
     async def _carry_out(self, entries: tuple[NodeEntry, ...]) -> None:
         wanted = {entry.name: entry for entry in entries}
@@ -142,7 +137,7 @@ class Host:
                 del self._nodes[entry.name]
                 await node.die()
         elif node is not None:
-            await node.change(entry)
+            node.change(entry)
         else:
             self._nodes[entry.name] = self._new(entry)
             self._nodes[entry.name].start()

@@ -25,9 +25,14 @@ def end_all(directory: Path, *, within_seconds: float = _END_SECONDS) -> int:
     return sum(_end(files, within_seconds) for _, files in Storage(directory).pods())
 
 
+async def end(files: PodFiles) -> None:
+    """End the processes of a pod of which no worker knows."""
+    await asyncio.to_thread(_end, files, _END_SECONDS)
+
+
 async def discard(files: PodFiles) -> None:
     """End the processes of a pod that does not exist any more, and remove its files."""
-    await asyncio.to_thread(_end, files, _END_SECONDS)
+    await end(files)
     files.remove()
 
 

@@ -34,6 +34,8 @@ _LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{LEASE_NAMESPACE}/lea
 _STATUS_SECONDS: Final = 300.0
 """How often the status is written though nothing changed, as the kubelet does."""
 _RETRY_SECONDS: Final = 1.0
+_REPORT_SECONDS: Final = 2.0
+"""How long the last reports may take when a node goes: the API server may be gone already."""
 _TERMINATED: Final = Refusal(
     "Terminated", "Pod was terminated in response to imminent node shutdown."
 )
@@ -58,10 +60,10 @@ class ProcessNode:
         """Register, and run pods."""
         self._tasks = [asyncio.create_task(self._beat()), asyncio.create_task(self._watch())]
 
-    async def change(self, entry: NodeEntry) -> None:
+    def change(self, entry: NodeEntry) -> None:
         """Become what the table says now; pods that run stay."""
         self.entry = entry
-        await self._register()
+        self._tasks.append(asyncio.create_task(self._until_done(self._register)))
 
     async def die(self) -> None:
         """Be dead at once: nothing runs, and nothing is reported any more."""
@@ -69,8 +71,13 @@ class ProcessNode:
         _log.info("node died node=%s", self.entry.name)
 
     async def shut_down(self) -> None:
-        """End all pods, and say so in their status."""
-        await self._close(Stop(self._context.settings.shutdown_grace_seconds, _TERMINATED))
+        """End all pods, and say so in their status, as far as the API server still answers."""
+        grace = self._context.settings.shutdown_grace_seconds
+        try:
+            async with asyncio.timeout(grace + _REPORT_SECONDS):
+                await self._close(Stop(grace, _TERMINATED))
+        except TimeoutError:
+            _log.warning("node %s went before all of its pods were told of", self.entry.name)
 
     async def retire(self) -> None:
         """Shut down, and leave the cluster."""

@@ -40,6 +40,10 @@ _DEADLINE: Final = Refusal(
     "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
 )
 
+_LOST: Final = Refusal(
+    "ContainersLost", "the node no longer has the files of this pod's containers"
+)
+
 
 class Worker:
     """Runs one pod. `update` and `gone` tell it what the API says."""
@@ -131,6 +135,9 @@ class Worker:
         if (known := self._files.read()) is not None:
             self._holdings.restore(self.pod, known.grant)
             return known
+        if (self.pod.get("status") or {}).get("phase") == "Running":
+            # It must not run a second time because its files are gone.
+            return _LOST
         if refused := refusal(self.pod):
             return refused
         grant = self._holdings.take(self.pod, self._node)
