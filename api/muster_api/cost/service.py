@@ -68,17 +68,23 @@ def _times(
 ) -> dict[tuple[int, int], int]:
     """Milliseconds spent in each epoch, by attempt and epoch. One whose end was not reported ends
     with the next one's start, or with its attempt."""
+    # Epochs may start in the same millisecond: their number makes the order total.
     started = sorted(
-        (row.attempt, row.started_ms, row) for row in rows if row.started_ms is not None
+        (
+            (row.attempt, row.started_ms, row.epoch, row.finished_ms)
+            for row in rows
+            if row.started_ms is not None
+        ),
+        key=lambda each: each[:3],
     )
     times: dict[tuple[int, int], int] = {}
-    for (attempt, start_ms, row), after in zip_longest(started, started[1:]):
+    for (attempt, start_ms, epoch, finished_ms), after in zip_longest(started, started[1:]):
         end_ms = until.get(attempt, now_ms)
         if after is not None and after[0] == attempt:
             end_ms = after[1]
-        if row.finished_ms is not None:
-            end_ms = row.finished_ms
-        times[attempt, row.epoch] = max(0, end_ms - start_ms)
+        if finished_ms is not None:
+            end_ms = finished_ms
+        times[attempt, epoch] = max(0, end_ms - start_ms)
     return times
 
 
