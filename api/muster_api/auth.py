@@ -90,11 +90,10 @@ class Recent(Generic[K, V]):
 
     def put(self, key: K, answer: V) -> V:
         """Keep *answer*, and give it back."""
-        if len(self._answers) >= _MOST_KEPT:
-            now = self._clock()
-            self._answers = {k: kept for k, kept in self._answers.items() if kept[0] >= now}
-            while len(self._answers) >= _MOST_KEPT:
-                self._answers.pop(next(iter(self._answers)))
+        self._answers.pop(key, None)
+        # All are kept equally long, so that the first one is the oldest.
+        while len(self._answers) >= _MOST_KEPT:
+            del self._answers[next(iter(self._answers))]
         self._answers[key] = (self._clock() + self._ms, answer)
         return answer
 

@@ -6,6 +6,7 @@ Anything else is a defect: a 500 without details, and a traceback in the log.
 """
 
 import logging
+import re
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -95,6 +96,7 @@ _STATUS: Final[tuple[tuple[type[MusterError], int], ...]] = (
     # The API server refused us, or did not answer: nothing that the caller could mend.
     (ApiError, 503),
 )
+_UNKNOWN_FIELD: Final = re.compile(r'unknown field "([^"]+)"')
 _TITLES: Final = {413: "Content Too Large", 422: "Unprocessable Content"}
 """Titles whose names differ between Python's versions."""
 
@@ -115,7 +117,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
             "description": title_of(status),
             "content": {MEDIA_TYPE: {"schema": schema, "example": _example(status)}},
         }
-        for status in (*statuses, 500, 503)
+        for status in sorted({*statuses, 422, 500, 503})
     }
 
 
@@ -147,7 +149,7 @@ def answer(
 
 def _on_muster_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, MusterError)
-    status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
+    status = _status_of(error)
     if status >= 500:
         _log.warning("%s %s: %s", request.method, request.url.path, error)
     headers = {}
@@ -158,12 +160,31 @@ def _on_muster_error(request: Request, error: Exception) -> JSONResponse:
     return answer(status, str(error), request.url.path, errors=_fields_of(error), headers=headers)
 
 
+def _status_of(error: MusterError) -> int:
+    if type(error) is ApiError and error.status == 400:
+        # What the API server can't even read is the caller's doing: we pass on what they sent.
+        return 400
+    return next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
+
+
 def _fields_of(error: MusterError) -> list[FieldProblem]:
     if isinstance(error, InvalidSpec):
         return [FieldProblem(field=error.path, problem=error.problem)] if error.path else []
-    if isinstance(error, ApiError):
-        return [FieldProblem(field=field, problem=problem) for field, problem in error.fields]
-    return []
+    if not isinstance(error, ApiError):
+        return []
+    if error.fields:
+        return [_field_of(*each) for each in error.fields]
+    unknown = _UNKNOWN_FIELD.findall(str(error))
+    return [FieldProblem(field=field, problem="is not a field of this kind") for field in unknown]
+
+
+def _field_of(field: str, problem: str) -> FieldProblem:
+    """A cause in a Status. A rule about the whole object has no path there; ours begin with it."""
+    problem = problem.removeprefix("Invalid value: ")
+    if field in ("", "<nil>"):
+        path, colon, rest = problem.partition(": ")
+        field, problem = (path, rest) if colon and " " not in path else ("", problem)
+    return FieldProblem(field=field, problem=problem)
 
 
 def _on_refused(request: Request, error: Exception) -> JSONResponse:

@@ -36,10 +36,10 @@ class PositionRepository:
             "seen_ms": new.seen_ms,
         }
         if old is None:
-            statement = insert_into(self._transaction, positions).on_conflict_do_nothing()
-            done = await self._transaction.execute(statement, {"collection": collection, **values})
+            insert = insert_into(self._transaction, positions).on_conflict_do_nothing()
+            statement = insert.values(collection=collection, **values)
         else:
-            done = await self._transaction.execute(
+            statement = (
                 sa.update(positions)
                 .where(
                     positions.c.collection == collection,
@@ -49,5 +49,6 @@ class PositionRepository:
                 )
                 .values(values)
             )
-        if done.rowcount != 1:
+        moved = await self._transaction.execute(statement.returning(positions.c.collection))
+        if moved.first() is None:
             raise Conflict(f"another recorder wrote {collection} to this database")

@@ -48,7 +48,9 @@ class ReportRepository:
             "items": items,
         }
         statement = insert_into(self._transaction, reports).on_conflict_do_nothing()
-        if not (await self._transaction.execute(statement, row)).rowcount:
+        # What an INSERT returns is known on both databases; how many rows it made is not.
+        made = await self._transaction.execute(statement.returning(reports.c.sequence), row)
+        if made.first() is None:
             return False
         await self._transaction.execute(
             sa.delete(reports).where(of_replica, reports.c.sequence < oldest_kept)

@@ -13,7 +13,7 @@ from muster_api.parts import PartsOf
 router = APIRouter(prefix="/api/v1/namespaces/{namespace}/jobs/{name}", tags=["cost"])
 
 
-@router.get("/cost", summary="What a job cost", responses=problems(401, 403, 404, 422))
+@router.get("/cost", summary="What a job cost", responses=problems(401, 403, 404))
 async def read_cost(
     namespace: str,
     name: str,

@@ -33,7 +33,7 @@ _BODY: Final = {
     openapi_extra=_BODY,
     responses={
         200: {"model": JobDetail, "description": "What would be created, of a dry run"},
-        **problems(400, 401, 403, 409, 413, 422, 429),
+        **problems(400, 401, 403, 409, 413, 429),
     },
 )
 async def submit_job(
@@ -63,7 +63,7 @@ async def submit_job(
     return created
 
 
-@router.get("/jobs", summary="List jobs", responses=problems(401, 403, 422))
+@router.get("/jobs", summary="List jobs", responses=problems(401, 403))
 async def list_jobs(
     parts: PartsOf, gate: GateOf, caller: Caller, query: Annotated[JobQuery, Query()]
 ) -> JobList:

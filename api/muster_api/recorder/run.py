@@ -1,4 +1,4 @@
-"""The recorder as a whole: a watch and a writer for each collection, and what follows from rows."""
+"""The recorder as a whole: a watch and a writer a collection, and what follows from the rows."""
 
 import asyncio
 import logging

@@ -91,29 +91,28 @@ class Telling:
                 async with self._database.writing() as transaction:
                     await JobRepository(transaction).settle(job.uid)
             return
-        self._told_ms[job.uid] = now_ms
         try:
+            # An apply takes no notice of a uid: read first, and write to what was read only.
+            metadata = (await self._kube.get(JOBS.path(job.namespace, job.name)))["metadata"]
+            if metadata["uid"] != job.uid:
+                return
             await self._kube.patch(
                 JOBS.path(job.namespace, job.name, "status"),
-                _body(job, status),
+                _body(metadata, status),
                 kind="apply",
                 fieldManager=wire.RECORDER_MANAGER,
                 force="true",
             )
         except (ApiNotFound, StaleVersion):
-            # Gone, or another job of that name: the watch will say.
+            # Gone, or the operator wrote in between: the watch says so, and we look again.
             return
+        self._told_ms[job.uid] = now_ms
         self._metrics.told.inc()
 
 
-def _body(job: Job, status: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "apiVersion": wire.API_VERSION,
-        "kind": JOBS.kind,
-        # With the uid: a job of the same name is another one.
-        "metadata": {"namespace": job.namespace, "name": job.name, "uid": job.uid},
-        "status": status,
-    }
+def _body(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any]:
+    own = {key: metadata[key] for key in ("namespace", "name", "resourceVersion")}
+    return {"apiVersion": wire.API_VERSION, "kind": JOBS.kind, "metadata": own, "status": status}
 
 
 def _progress(job: Job) -> dict[str, Any]:

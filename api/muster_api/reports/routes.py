@@ -32,7 +32,7 @@ async def _reporter(request: Request, gate: GateOf) -> Pod:
     "/reports",
     summary="Report from a training process",
     openapi_extra=_BODY,
-    responses=problems(400, 401, 403, 409, 413, 422),
+    responses=problems(400, 401, 403, 409, 413),
 )
 async def report(
     namespace: str,

@@ -4,11 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 
 from muster.errors import Unavailable
-from muster_db.migrate import connected, upgrade
+from muster_db.migrate import connected, scripts, upgrade
 from muster_db.tables import metadata
 
 
@@ -36,13 +38,10 @@ def test_processes_that_start_at_once_wait_for_each_other(empty_url: str) -> Non
         assert set(metadata.tables) < set(sa.inspect(connection).get_table_names())
 
 
-def test_a_migration_can_be_undone(database_url: str) -> None:
-    from alembic import command
-    from alembic.config import Config
+def test_a_migration_can_be_undone(empty_url: str) -> None:
+    upgrade(empty_url)
 
-    from muster_db.migrate import scripts
-
-    with connected(database_url) as connection:
+    with connected(empty_url) as connection:
         config = Config()
         config.set_main_option("script_location", str(scripts()))
         config.attributes["connection"] = connection
