@@ -54,7 +54,8 @@ class Identity:
         """The identity of the process that has *pid* now, if there is one that still runs."""
         try:
             process = psutil.Process(pid)
-            if process.status() == psutil.STATUS_ZOMBIE:
+            # A first thread that ended leaves a zombie at once, while others still hold the ports.
+            if process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1:
                 return None
             started = round(process.create_time() - psutil.boot_time(), 2)
         except psutil.NoSuchProcess:

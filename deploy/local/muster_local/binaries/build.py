@@ -24,7 +24,7 @@ _SECONDS: Final = 20
 def build(project: Project, component: str, draft: Path, tell: Tell) -> None:
     """Build *component* to *draft*. Raises `Unavailable` with the end of what go said."""
     modules = resources.builds() / project.name
-    go = _go((modules / "go.mod").read_text(encoding="utf-8"))
+    go = go_for((modules / "go.mod").read_text(encoding="utf-8"))
     step = f"building {component} {project.version} (minutes, once)"
     tell(step)
     # go writes into the module's directory, which may belong to somebody else.
@@ -62,7 +62,7 @@ def _run(argv: list[str], work: Path, step: str, tell: Tell) -> None:
         raise Unavailable(f"go build failed: {' | '.join(said) or f'exit {go.returncode}'}")
 
 
-def _go(module: str) -> Path:
+def go_for(module: str) -> Path:
     """The first go that is new enough for *module*. Raises `Unavailable`."""
     asked = _MODULE_GO.search(module)
     least = (int(asked[1]), int(asked[2])) if asked else (0, 0)
