@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +12,10 @@ import pytest
 from clusters import RunningCluster
 from eventually import eventually
 from muster_kube import NODES, PODS, ApiError, ApiNotFound
-from muster_local.nodes.table import NodeEntry, set_down, write_nodes
+from muster_local.nodes.table import NodeEntry, read_nodes, set_down, write_nodes
 from process_nodes import (
     Namespace,
+    NodeProcess,
     is_alive,
     is_ready,
     namespace_of,
@@ -34,10 +35,65 @@ async def here(cluster: RunningCluster, namespace: str) -> AsyncIterator[Namespa
         yield found
 
 
+SLEEP = "import os, time; print(os.getpid()); time.sleep(600)"
 UNTIL_TOLD = "echo $PPID; until [ -e /shared/go ]; do sleep 0.05; done; exit 5"
 
 
-async def test_a_killed_node_process_finds_its_pods_again(
+@pytest.fixture(scope="module")
+def nodes(
+    cluster: RunningCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[NodeProcess]:
+    """One process for all tests that do not end it, with a node for each of them."""
+    names = ("orphaned", "changed", "removed", "mortal")
+    directory = tmp_path_factory.mktemp("nodes")
+    with node_process(cluster, directory, *(NodeEntry(name) for name in names)) as process:
+        yield process
+        assert "Traceback" not in process.log.read_text()
+
+
+async def test_a_container_whose_launcher_is_killed_leaves_nothing(
+    nodes: NodeProcess, here: Namespace
+) -> None:
+    script = "setsid sleep 600 & echo $!; sh -c 'echo $PPID'; exec sleep 600"
+    await here.create(pod("orphan", "orphaned", shell(script)))
+    text = await eventually(lambda: _log(here, "orphan", lines=2))
+    daemon, main = (int(line) for line in text.split())
+    os.kill(psutil.Process(main).ppid(), 9)
+    found = await here.in_phase("orphan", "Failed")
+    ended = terminated(found)
+    assert (ended["exitCode"], ended["reason"]) == (137, "ContainerStatusUnknown")
+    assert not is_alive(daemon)
+    assert not is_alive(main)
+
+
+async def test_nodes_come_and_go_with_the_table(nodes: NodeProcess, here: Namespace) -> None:
+    await here.create(pod("on-removed", "removed", python(SLEEP)))
+    child = int(await eventually(lambda: _log(here, "on-removed")))
+    others = [entry for entry in read_nodes(nodes.directory) if entry.name != "removed"]
+    fewer = [replace(each, gpus=2) if each.name == "changed" else each for each in others]
+    write_nodes(nodes.directory, [*fewer, NodeEntry("added", gpus=3)])
+    await eventually(lambda: is_ready(here.kube, "added"))
+    await eventually(lambda: _has_gpus(here, "changed", "2"))
+    await eventually(lambda: _is_gone(here, "removed"))
+    assert not is_alive(child)
+    write_nodes(nodes.directory, fewer)
+    await eventually(lambda: _is_gone(here, "added"))
+
+
+async def test_a_node_that_dies_says_nothing_and_comes_back_without_its_pods(
+    nodes: NodeProcess, here: Namespace
+) -> None:
+    await here.create(pod("victim", "mortal", python(SLEEP)))
+    child = int(await eventually(lambda: _log(here, "victim")))
+    set_down(nodes.directory, "mortal")
+    await eventually(lambda: not is_alive(child))
+    assert (await here.pod("victim"))["status"]["phase"] == "Running"
+    set_down(nodes.directory, "mortal", down=False)
+    found = await here.in_phase("victim", "Failed")
+    assert terminated(found)["exitCode"] == 137
+
+
+async def test_a_killed_node_process_finds_its_pods_again_and_a_stopped_one_ends_them(
     cluster: RunningCluster, here: Namespace, tmp_path: Path
 ) -> None:
     node, shared = NodeEntry("restarted", gpus=2), tmp_path / "shared"
@@ -70,17 +126,6 @@ async def test_a_killed_node_process_finds_its_pods_again(
             found = await here.in_phase(name, "Failed")
             assert terminated(found)["exitCode"] == 5
             assert found["status"]["containerStatuses"][0]["restartCount"] == 0
-        assert "Traceback" not in process.log.read_text()
-
-
-SLEEP = "import os, time; print(os.getpid()); time.sleep(600)"
-
-
-async def test_the_end_of_the_node_process_ends_its_pods(
-    cluster: RunningCluster, here: Namespace, tmp_path: Path
-) -> None:
-    node = NodeEntry("stopped")
-    with node_process(cluster, tmp_path / "nodes", node) as process:
         await here.create(pod("stops", node.name, python(SLEEP)))
         child = int(await eventually(lambda: _log(here, "stops")))
         await asyncio.to_thread(process.stop)
@@ -88,55 +133,7 @@ async def test_the_end_of_the_node_process_ends_its_pods(
         found = await here.pod("stops")
         assert (found["status"]["phase"], found["status"]["reason"]) == ("Failed", "Terminated")
         assert terminated(found)["exitCode"] == 143
-
-
-async def test_a_container_whose_launcher_is_killed_leaves_nothing(
-    cluster: RunningCluster, here: Namespace, tmp_path: Path
-) -> None:
-    node = NodeEntry("orphaned")
-    with node_process(cluster, tmp_path / "nodes", node):
-        script = "setsid sleep 600 & echo $!; sh -c 'echo $PPID'; exec sleep 600"
-        await here.create(pod("orphan", node.name, shell(script)))
-        text = await eventually(lambda: _log(here, "orphan", lines=2))
-        daemon, main = (int(line) for line in text.split())
-        os.kill(psutil.Process(main).ppid(), 9)
-        found = await here.in_phase("orphan", "Failed")
-        ended = terminated(found)
-        assert (ended["exitCode"], ended["reason"]) == (137, "ContainerStatusUnknown")
-        assert not is_alive(daemon)
-        assert not is_alive(main)
-
-
-async def test_nodes_come_and_go_with_the_table(
-    cluster: RunningCluster, here: Namespace, tmp_path: Path
-) -> None:
-    directory, first, second = tmp_path / "nodes", NodeEntry("first"), NodeEntry("second")
-    with node_process(cluster, directory, first, second):
-        await here.create(pod("on-second", second.name, python(SLEEP)))
-        child = int(await eventually(lambda: _log(here, "on-second")))
-        added = NodeEntry("added", gpus=3)
-        write_nodes(directory, [replace(first, gpus=2), added])
-        await eventually(lambda: is_ready(here.kube, added.name))
-        await eventually(lambda: _has_gpus(here, first.name, "2"))
-        await eventually(lambda: _is_gone(here, second.name))
-        assert not is_alive(child)
-        write_nodes(directory, [first])
-        await eventually(lambda: _is_gone(here, added.name))
-
-
-async def test_a_node_that_dies_says_nothing_and_comes_back_without_its_pods(
-    cluster: RunningCluster, here: Namespace, tmp_path: Path
-) -> None:
-    directory, node = tmp_path / "nodes", NodeEntry("mortal")
-    with node_process(cluster, directory, node):
-        await here.create(pod("victim", node.name, python(SLEEP)))
-        child = int(await eventually(lambda: _log(here, "victim")))
-        set_down(directory, node.name)
-        await eventually(lambda: not is_alive(child))
-        assert (await here.pod("victim"))["status"]["phase"] == "Running"
-        set_down(directory, node.name, down=False)
-        found = await here.in_phase("victim", "Failed")
-        assert terminated(found)["exitCode"] == 137
+        assert "Traceback" not in process.log.read_text()
 
 
 async def test_without_namespaces_paths_and_names_are_substituted(
