@@ -6,20 +6,13 @@ labels or queues (tree, columns, quotas) is built when the next snapshot is take
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Self, TypeVar
+from typing import Self
 
-import numpy as np
-import numpy.typing as npt
-
-from muster.scheduling.fit import Columns
+from muster.scheduling.floor import Floor
 from muster.scheduling.lanes import Lanes
 from muster.scheduling.ledger import Ledger
 from muster.scheduling.quota import Accounts
-from muster.scheduling.room import Memo
 from muster.scheduling.snapshot import Gang, Level, Needs, Node, Queue, Snapshot
-from muster.scheduling.tree import Index, Tree, build_tree, path_of
-
-_Number = TypeVar("_Number", bound=np.generic)
 
 
 class Cluster:
@@ -37,10 +30,11 @@ class Cluster:
         self._ledger = Ledger()
         self._accounts = Accounts()
         self._lanes = Lanes()
-        self._replicas_on: dict[str, dict[str, int]] = {}
+        self._spreads: dict[str, Mapping[str, int]] = {}
+        self._gangs_on: dict[str, set[str]] = {}
         self._version = 0
         self._capacity_version = 0
-        self._floor: _Floor | None = None
+        self._floor: Floor | None = None
         self._latest: Snapshot | None = None
 
     @classmethod
@@ -82,9 +76,9 @@ class Cluster:
         self._changed()
         self._capacity_version += 1
         self._nodes[node.name] = node
-        self._ledger.set_node(node, self._version, is_new=old is None)
+        self._ledger.touch(node.name)
         self._recount(node.name, _model_of(old), node.gpu_model)
-        if self._floor is not None and not self._floor.takes(node, old, self._levels):
+        if self._floor is not None and (old is None or not self._floor.takes(node, old)):
             self._floor = None
 
     def remove_node(self, name: str) -> None:
@@ -94,7 +88,6 @@ class Cluster:
             return
         self._changed()
         self._capacity_version += 1
-        self._ledger.drop_node(name)
         self._recount(name, old.gpu_model, None)
         self._floor = None
 
@@ -117,11 +110,11 @@ class Cluster:
         self._gangs[gang.key] = gang
         self._lanes.add(gang)
         if gang.placement:
-            spread = Counter(gang.placement)
-            self._ledger.hold(gang.needs, spread, self._version)
+            spread = self._spreads[gang.key] = Counter(gang.placement)
+            self._ledger.hold(gang.needs, spread)
             self._charge(gang, spread, 1)
-            for name, replicas in spread.items():
-                self._replicas_on.setdefault(name, {})[gang.key] = replicas
+            for name in spread:
+                self._gangs_on.setdefault(name, set()).add(gang.key)
 
     def remove_gang(self, key: str) -> None:
         """Forget a gang and give back what it holds."""
@@ -131,13 +124,13 @@ class Cluster:
         self._changed()
         self._lanes.remove(gang)
         if gang.placement:
-            spread = Counter(gang.placement)
-            self._ledger.release(gang.needs, spread, self._version)
+            spread = self._spreads.pop(key)
+            self._ledger.release(gang.needs, spread)
             self._charge(gang, spread, -1)
             for name in spread:
-                self._replicas_on[name].pop(key)
-                if not self._replicas_on[name]:
-                    del self._replicas_on[name]
+                self._gangs_on[name].discard(key)
+                if not self._gangs_on[name]:
+                    del self._gangs_on[name]
 
     def upsert_foreign(self, key: str, node_name: str, needs: Needs) -> None:
         """Take in a pod on *node_name* that is not ours."""
@@ -146,7 +139,7 @@ class Cluster:
         self.remove_foreign(key)
         self._changed()
         self._foreign[key] = (node_name, needs)
-        self._ledger.hold(needs, {node_name: 1}, self._version)
+        self._ledger.hold(needs, {node_name: 1})
 
     def remove_foreign(self, key: str) -> None:
         """Forget a pod that is not ours."""
@@ -154,7 +147,7 @@ class Cluster:
         if old is not None:
             self._changed()
             node_name, needs = old
-            self._ledger.release(needs, {node_name: 1}, self._version)
+            self._ledger.release(needs, {node_name: 1})
 
     def snapshot(self) -> Snapshot:
         """The cluster at this moment; the same object until something changes."""
@@ -182,10 +175,11 @@ class Cluster:
         self._version += 1
         self._latest = None
 
-    def _charge(self, gang: Gang, spread: Counter[str], sign: int) -> None:
-        by_model: Counter[str | None] = Counter()
+    def _charge(self, gang: Gang, spread: Mapping[str, int], sign: int) -> None:
+        by_model: dict[str | None, int] = {}
         for name, replicas in spread.items():
-            by_model[_model_of(self._nodes.get(name))] += replicas
+            model = _model_of(self._nodes.get(name))
+            by_model[model] = by_model.get(model, 0) + replicas
         for model, replicas in by_model.items():
             self._accounts.charge(gang.queue, model, sign * replicas * gang.needs.gpus)
 
@@ -193,27 +187,31 @@ class Cluster:
         """Count what is placed on a node under the model that it has now."""
         if old == new:
             return
-        for key, replicas in self._replicas_on.get(name, {}).items():
+        # In any order: these are sums.
+        for key in self._gangs_on.get(name, ()):
             gang = self._gangs[key]
-            self._accounts.charge(gang.queue, old, -replicas * gang.needs.gpus)
-            self._accounts.charge(gang.queue, new, replicas * gang.needs.gpus)
+            gpus = self._spreads[key][name] * gang.needs.gpus
+            self._accounts.charge(gang.queue, old, -gpus)
+            self._accounts.charge(gang.queue, new, gpus)
 
     def _take(self) -> Snapshot:
+        changed = self._ledger.changes()
         if self._floor is None:
-            self._floor = _Floor(self._levels, self._nodes, self._ledger)
-        floor, ledger = self._floor, self._ledger
-        capacity = ledger.capacity[:, floor.slots]
+            self._floor = Floor(self._levels, self._nodes, self._version)
+            changed = set(self._nodes)
+        floor = self._floor
+        floor.write(changed, self._ledger, self._version)
         return Snapshot(
             version=self._version,
-            nodes=tuple(floor.nodes),
+            nodes=floor.nodes,
             tree=floor.tree,
             columns=floor.columns,
             memo=floor.memo,
-            capacity=_frozen(capacity),
+            capacity=floor.capacity,
             capacity_version=self._capacity_version,
-            free=_frozen(capacity - ledger.held[:, floor.slots]),
-            is_up=_frozen(ledger.is_up[floor.slots]),
-            touched=_frozen(ledger.touched[floor.slots]),
+            free=floor.free,
+            is_up=floor.is_up,
+            touched=floor.touched,
             quotas=self._accounts.quotas,
             held=self._accounts.held.copy(),
             pending=self._lanes.pending(),
@@ -221,45 +219,5 @@ class Cluster:
         )
 
 
-class _Floor:
-    """What belongs to the nodes and their labels, in the order of the tree."""
-
-    def __init__(
-        self, levels: tuple[Level, ...], nodes: Mapping[str, Node], ledger: Ledger
-    ) -> None:
-        paths = {name: path_of(node.labels, levels) for name, node in nodes.items()}
-        self.tree: Tree = build_tree(levels, paths)
-        self.slots: Index = ledger.order(self.tree.names)
-        self.nodes = [nodes[name] for name in self.tree.names]
-        self._columns: Columns | None = None
-        self.memo = Memo()
-
-    @property
-    def columns(self) -> Columns:
-        """Made when they are asked for, since nodes may change one by one before."""
-        if self._columns is None:
-            self._columns = Columns(tuple(self.nodes))
-        return self._columns
-
-    def takes(self, node: Node, old: Node | None, levels: tuple[Level, ...]) -> bool:
-        """Take in a changed node if the tree stays as it is; whether it does."""
-        if old is None or path_of(node.labels, levels) != path_of(old.labels, levels):
-            return False
-        self.nodes[self.tree.position[node.name]] = node
-        if _matched_by(node) != _matched_by(old):
-            self._columns = None
-            self.memo = Memo()
-        return True
-
-
 def _model_of(node: Node | None) -> str | None:
     return None if node is None else node.gpu_model
-
-
-def _matched_by(node: Node) -> tuple[object, ...]:
-    return (node.labels, node.taints, node.gpu_model, node.capacity_type)
-
-
-def _frozen(array: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-    array.setflags(write=False)
-    return array

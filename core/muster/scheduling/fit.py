@@ -17,6 +17,8 @@ from muster.scheduling.snapshot import Node, NodeRules, Requirement, Taint, Tole
 
 Mask = npt.NDArray[np.bool_]
 
+_MASKS_KEPT = 1024
+
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _CONDITION_TAINTS = "node.kubernetes.io/"
 """Taints with this prefix come and go with the state of a node (not ready, cordoned, pressure)."""
@@ -109,6 +111,8 @@ class Columns:
             for _, matching in self.checks(rules, lasting=lasting):
                 mask &= matching
             mask.setflags(write=False)
+            if len(self._masks) == _MASKS_KEPT:
+                del self._masks[next(iter(self._masks))]
             self._masks[rules, lasting] = mask
         return mask
 

@@ -22,37 +22,43 @@ class Lanes:
 
     def __init__(self) -> None:
         self._lanes: dict[str, list[Pending]] = {}
+        self._waiting: dict[str, Pending] = {}
         self._frozen: dict[str, tuple[Pending, ...]] = {}
         self._pending: Mapping[str, tuple[Pending, ...]] | None = None
         self._questions: dict[_Key, Question] = {}
         self._askers: dict[Question, tuple[int, _Key]] = {}
         self._keys: list[str] = []
-        self._placed: dict[str, Gang] = {}
+        self._placed: list[Gang] = []
+        """In the order of the keys."""
         self._running: tuple[Gang, ...] | None = None
 
     def add(self, gang: Gang) -> None:
         """Put a gang in its place."""
         if gang.is_pending:
             lane = self._lanes.setdefault(gang.queue, [])
-            insort(lane, Pending(turn_of(gang), gang, self._asked(gang)))
+            pending = Pending(turn_of(gang), gang, self._asked(gang))
+            self._waiting[gang.key] = pending
+            insort(lane, pending)
             self._forget(gang.queue)
         else:
-            insort(self._keys, gang.key)
-            self._placed[gang.key] = gang
+            place = bisect_left(self._keys, gang.key)
+            self._keys.insert(place, gang.key)
+            self._placed.insert(place, gang)
             self._running = None
 
     def remove(self, gang: Gang) -> None:
-        """Take a gang out, equal to the one that was put in."""
+        """Take a gang out that was put in."""
         if gang.is_pending:
             lane = self._lanes[gang.queue]
-            pending = lane.pop(bisect_left(lane, turn_of(gang), key=lambda p: p.turn))
+            pending = self._waiting.pop(gang.key)
+            del lane[bisect_left(lane, pending)]
             self._withdraw(pending.question)
             if not lane:
                 del self._lanes[gang.queue]
             self._forget(gang.queue)
         else:
-            del self._keys[bisect_left(self._keys, gang.key)]
-            del self._placed[gang.key]
+            place = bisect_left(self._keys, gang.key)
+            del self._keys[place], self._placed[place]
             self._running = None
 
     def pending(self) -> Mapping[str, tuple[Pending, ...]]:
@@ -67,7 +73,7 @@ class Lanes:
     def running(self) -> tuple[Gang, ...]:
         """The placed gangs, by key."""
         if self._running is None:
-            self._running = tuple(self._placed[key] for key in self._keys)
+            self._running = tuple(self._placed)
         return self._running
 
     def _forget(self, queue: str) -> None:

@@ -7,7 +7,7 @@ every job.
 
 from collections.abc import Iterator
 from heapq import heapify, heappop, heapreplace
-from typing import NamedTuple
+from itertools import islice
 
 from muster.scheduling.snapshot import Gang, Pending, Snapshot, Turn
 from muster.scheduling.tree import natural
@@ -26,33 +26,27 @@ def turns(snapshot: Snapshot, trial: Trial) -> Iterator[Pending]:
     gang has carried out what was decided on the last one.
     """
     lanes = [iter(lane) for lane in snapshot.pending.values()]
-    heads = [_Head(*_claim(first), number, first) for number, first in _firsts(lanes)]
+    heads = [
+        _head(first, number) for number, lane in enumerate(lanes) for first in islice(lane, 1)
+    ]
     heapify(heads)
-    while heads:
-        head = heads[0]
-        yield head.pending
-        following = next(lanes[head.lane], None)
+    while len(heads) > 1:
+        *_, number, pending = heads[0]
+        yield pending
+        following = next(lanes[number], None)
         if following is None:
             heappop(heads)
         else:
-            heapreplace(heads, _Head(*_claim(following), head.lane, following))
+            heapreplace(heads, _head(following, number))
+    for *_, number, pending in heads:
+        yield pending
+        yield from lanes[number]
 
 
-class _Head(NamedTuple):
-    submitted: float
-    name: tuple[str | int, ...]
-    lane: int
-    """Two heads of one name and time sort by queue; gangs themselves are never compared."""
-    pending: Pending
+_Head = tuple[float, tuple[str | int, ...], int, Pending]
 
 
-def _claim(head: Pending) -> tuple[float, tuple[str | int, ...]]:
-    _, submitted, name, _ = head.turn
-    return submitted, name
-
-
-def _firsts(lanes: list[Iterator[Pending]]) -> Iterator[tuple[int, Pending]]:
-    for number, lane in enumerate(lanes):
-        first = next(lane, None)
-        if first is not None:
-            yield number, first
+def _head(pending: Pending, lane: int) -> _Head:
+    # Heads of one name and time sort by queue; pending gangs themselves are never compared.
+    turn = pending.turn
+    return (turn[1], turn[2], lane, pending)

@@ -44,6 +44,8 @@ class Request:
     """One domain is looked for between these layers; the request never spreads further."""
     part_size: int
     part_layer: int
+    labelled: tuple[int, ...]
+    """Layers that were asked for: a node without their label does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +60,36 @@ def request_of(topology: TopologyRequest, tree: Tree, *, replicas: int, gpus: in
     """The request of a gang. Its levels must be known; a preferred one that is not is ignored."""
     required = _layer_of(topology.required, tree, ROOT)
     preferred = _layer_of(topology.preferred, tree, tree.node_layer)
-    size, part_layer = topology.part_size, _layer_of(topology.part_required, tree, tree.node_layer)
-    if size is None or topology.part_required is None:
-        size, part_layer = 1, tree.node_layer
-    elif replicas <= size:
-        # A gang of one part lies within one domain as a whole.
-        required, size, part_layer = max(required, part_layer), 1, tree.node_layer
-    return Request(replicas, gpus, max(preferred, required), required, size, part_layer)
+    size, part_layer, labelled = 1, tree.node_layer, {required}
+    if topology.part_size is not None and topology.part_required is not None:
+        size, part_layer = topology.part_size, _layer_of(topology.part_required, tree, ROOT)
+        labelled.add(part_layer)
+        if replicas <= size:
+            # A gang of one part lies within one domain as a whole.
+            required, size, part_layer = max(required, part_layer), 1, tree.node_layer
+    return Request(
+        replicas=replicas,
+        gpus=gpus,
+        innermost=max(preferred, required),
+        outermost=required,
+        part_size=size,
+        part_layer=part_layer,
+        labelled=tuple(sorted(labelled)),
+    )
 
 
 def find(field: Field, request: Request) -> Spot | None:
     """The domain in which the request is best placed; `None` if it fits nowhere."""
-    if field.total < request.replicas:
+    walk = _Walk(field, request)
+    if walk.field.total < request.replicas:
         return None
     full, rest = divmod(request.replicas, request.part_size)
-    return _Walk(field, request).lowest(
-        Spot(ROOT, 0), (request.innermost, request.outermost), full, rest
-    )
+    return walk.lowest(Spot(ROOT, 0), (request.innermost, request.outermost), full, rest)
 
 
 def settle(field: Field, request: Request, spot: Spot) -> tuple[Run, ...]:
     """The nodes of the request in rank order, inside the domain that `find` gave."""
-    walk = _Walk(field.copy() if request.part_size > 1 else field, request)
+    walk = _Walk(field, request)
     full, rest = divmod(request.replicas, request.part_size)
     walk.fill(spot, full, rest)
     return tuple(walk.runs)
@@ -94,16 +104,13 @@ class _Walk:
     """Down the tree with one request, counted in parts: *full* ones, and a last one of *rest*."""
 
     def __init__(self, field: Field, request: Request) -> None:
-        self.field = field
         self.tree = field.tree
+        self.field = _labelled(field, request)
         self.request = request
         self.runs: list[Run] = []
-        self._is_plain = request.part_size == 1
-        asked = sorted({request.outermost, request.part_layer})
-        self._incomplete = [n for n in asked if not self.tree.layers[n].is_complete]
+        self._is_plain = request.part_size == 1 and request.part_layer == self.tree.node_layer
         if not self._is_plain:
-            layer = self.tree.layers[request.part_layer]
-            counts = np.where(layer.is_domain, field.counts[request.part_layer], 0)
+            counts = self.field.counts[request.part_layer]
             self._parts, self._residues = np.divmod(counts, request.part_size)
 
     def lowest(self, within: Spot, levels: tuple[int, int], full: int, rest: int) -> Spot | None:
@@ -114,8 +121,9 @@ class _Walk:
         for layer in range(innermost, outermost - 1, -1):
             first, end = self.tree.within(within.layer, within.domain, layer)
             (candidates,) = self._takes(layer, first, end, full, rest).nonzero()
-            if candidates.size:
-                candidates = self._real(candidates + first, layer)
+            candidates += first
+            if not self.tree.layers[layer].is_complete:
+                candidates = candidates[self.tree.layers[layer].is_domain[candidates]]
             if candidates.size:
                 return Spot(layer, self._best_fit(layer, candidates))
         return None
@@ -137,12 +145,14 @@ class _Walk:
         if self._is_plain:
             self.runs.append((spot.domain, full))
             return
+        # Each part is placed on what those before it left.
+        field = self.field = self.field if self.runs else self.field.copy()
         for replicas in [self.request.part_size] * full + [rest] * bool(rest):
             part = replace(self.request, part_size=1, part_layer=self.tree.node_layer)
-            walk = _Walk(self.field, part)
+            walk = _Walk(field, part)
             walk.fill(spot, replicas, 0)
             for node, taken in walk.runs:
-                self.field.take(node, taken, taken * self.request.gpus)
+                field.take(node, taken, taken * self.request.gpus)
             self.runs += walk.runs
 
     def _deal(self, spot: Spot, full: int, rest: int) -> Iterator[tuple[int, int, int]]:
@@ -178,12 +188,16 @@ class _Walk:
     def _takes(
         self, layer: int, first: int, end: int, full: int, rest: int
     ) -> npt.NDArray[np.bool_]:
+        """Which domains of a range take all of it."""
+        takes: npt.NDArray[np.bool_]
         if layer >= self.request.part_layer:
-            return self.field.counts[layer][first:end] >= full * self.request.part_size + rest
+            takes = self.field.counts[layer][first:end] >= full * self.request.part_size + rest
+            return takes
         parts = self._parts_of(layer, first, end)
-        if not rest:
-            return parts >= full
-        return (parts > full) | ((parts == full) & self._has_rest(layer, first, end, rest))
+        takes = parts >= full
+        if rest:
+            takes &= (parts > full) | self._has_rest(layer, first, end, rest)
+        return takes
 
     def _parts_of(self, layer: int, first: int, end: int) -> Counts:
         if self._is_plain:
@@ -205,18 +219,6 @@ class _Walk:
         domains: Index = layers[self.request.part_layer].of_node[layers[layer].starts]
         return domains
 
-    def _real(self, candidates: Index, layer: int) -> Index:
-        """Those that have a label, and lie in labelled domains of the levels asked for."""
-        layers = self.tree.layers
-        if not layers[layer].is_complete:
-            candidates = candidates[layers[layer].is_domain[candidates]]
-        for number in self._incomplete:
-            # A domain outside the parts' level was found by the parts in it.
-            if number < layer:
-                around = layers[number].of_node[layers[layer].starts[candidates]]
-                candidates = candidates[layers[number].is_domain[around]]
-        return candidates
-
     def _best_fit(self, layer: int, candidates: Index) -> int:
         """The candidate that leaves the fewest GPUs over, in itself, then in what is around it."""
         layers = self.tree.layers
@@ -228,6 +230,17 @@ class _Walk:
                 around = layers[number].of_node[layers[layer].starts[candidates]]
             candidates = _least(candidates, self.field.spare[number][around])
         return int(_least(candidates, self.field.counts[layer][candidates])[0])
+
+
+def _labelled(field: Field, request: Request) -> Field:
+    layers = field.tree.layers
+    without = [layers[n] for n in request.labelled if not layers[n].is_complete]
+    if not without:
+        return field
+    counts = field.counts[-1]
+    for layer in without:
+        counts = np.where(layer.is_domain[layer.of_node], counts, 0)
+    return Field(field.tree, counts, field.spare[-1])
 
 
 def _least(candidates: Index, values: Counts) -> Index:

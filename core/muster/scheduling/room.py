@@ -20,6 +20,7 @@ _MOST = 1 << 20
 """No node takes more replicas than this; it keeps sums in range where an amount is unbounded."""
 
 _SHAPES_KEPT = 256
+_VERDICTS_KEPT = 10_000
 
 
 class Field:
@@ -116,14 +117,14 @@ class Memo:
             room = Room(needs, field, snapshot.version)
         else:
             room.refresh(snapshot.free, mask, snapshot.touched, snapshot.version)
-        self._rooms[needs, rules] = room
-        if len(self._rooms) > _SHAPES_KEPT:
+        if len(self._rooms) == _SHAPES_KEPT:
             del self._rooms[next(iter(self._rooms))]
+        self._rooms[needs, rules] = room
         return room.copy()
 
     def verdicts(self, capacity_version: int) -> dict[object, str | None]:
         """What was found about the empty cluster, by question; emptied when that changes."""
-        if capacity_version != self._verdicts_version:
+        if capacity_version != self._verdicts_version or len(self._verdicts) == _VERDICTS_KEPT:
             self._verdicts = {}
             self._verdicts_version = capacity_version
         return self._verdicts

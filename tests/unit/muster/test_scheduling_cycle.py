@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from gangs import BLOCKS, RACKS, gang, holding, messages, node, nodes, outcome, planned
 from muster.scheduling.cluster import Cluster
 from muster.scheduling.cycle import plan_cycle
 from muster.scheduling.plan import Wait, WaitReason
 from muster.scheduling.policy import Policy
 from muster.scheduling.snapshot import Needs, Queue, Taint, Toleration
+from small_clusters import BLOCKS, RACKS, gang, holding, messages, node, nodes, outcome, planned
 
 ORG = [Queue("org", limit=4), Queue("q", parent="org", limit=4)]
 BY_MODEL = [Queue("q", limit_by_model={"H100": 8, "A100": 4})]

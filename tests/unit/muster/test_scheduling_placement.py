@@ -2,9 +2,9 @@
 
 import pytest
 
-from gangs import BLOCKS, RACKS, gang, holding, node, nodes, outcome, planned
 from muster.scheduling.cluster import Cluster
 from muster.scheduling.snapshot import Level
+from small_clusters import BLOCKS, RACKS, gang, holding, node, nodes, outcome, planned
 
 THREE_BY_FOUR = [node(f"n{n:02}", 1, rack=f"r{(n - 1) % 3 + 1}") for n in range(1, 13)]
 THREE_LEAVES = [node(f"n{n}", 1, rack=f"l{(n - 1) % 3 + 1}") for n in range(1, 7)]

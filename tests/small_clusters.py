@@ -1,0 +1,79 @@
+"""Small clusters in few words, for the tests of the scheduling core."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from muster.scheduling.cluster import Cluster
+from muster.scheduling.cycle import plan_cycle
+from muster.scheduling.plan import Plan
+from muster.scheduling.policy import Policy
+from muster.scheduling.snapshot import Gang, Level, Needs, Node, NodeRules, TopologyRequest
+
+RACKS = (Level("rack", "rack"),)
+BLOCKS = (Level("block", "block"), Level("rack", "rack"))
+
+
+def node(name: str, gpus: int = 8, **more: Any) -> Node:
+    """A node; `rack` and `block` become labels."""
+    labels = dict(more.pop("labels", {}))
+    labels |= {level: more.pop(level) for level in ("block", "rack") if level in more}
+    return Node(name, gpus, labels=labels, **more)
+
+
+def nodes(names: str, gpus: int = 8, **more: Any) -> list[Node]:
+    """Equal nodes."""
+    return [node(name, gpus, **more) for name in names.split()]
+
+
+def gang(name: str, replicas: int = 1, gpus: int = 1, **more: Any) -> Gang:
+    """A gang; the levels of its topology and the rules for its nodes may be given singly."""
+    topology = {
+        field: more.pop(field)
+        for field in ("required", "preferred", "part_size", "part_required")
+        if field in more
+    }
+    rules = {
+        field: more.pop(field)
+        for field in ("selector", "terms", "tolerations", "gpu_models", "capacity_types")
+        if field in more
+    }
+    needs = {field: more.pop(field) for field in ("cpu_millis", "memory_bytes") if field in more}
+    return Gang(
+        key=name,
+        replicas=replicas,
+        min_replicas=more.pop("min_replicas", replicas),
+        needs=Needs(gpus, **needs),
+        submitted=more.pop("submitted", 0.0),
+        rules=NodeRules(**rules),
+        topology=TopologyRequest(**topology),
+        **more,
+    )
+
+
+def holding(gang_: Gang, placement: str) -> Gang:
+    """The gang, placed on these nodes."""
+    return replace(gang_, placement=tuple(placement.split()))
+
+
+def planned(cluster: Cluster) -> Plan:
+    """What the next cycle decides."""
+    return plan_cycle(cluster.snapshot(), Policy(), 0.0)
+
+
+def outcome(plan: Plan) -> dict[str, str]:
+    """What becomes of each gang: the nodes of its ranks, or the code it waits for."""
+    starts = {admit.gang: " ".join(admit.nodes) for admit in plan.admitted}
+    return starts | {wait.gang: wait.reason.value for wait in plan.waiting}
+
+
+def messages(plan: Plan) -> dict[str, str]:
+    """What each gang is told."""
+    return {a.gang: a.why for a in plan.admitted} | {w.gang: w.message for w in plan.waiting}
+
+
+def carry_out(cluster: Cluster, plan: Plan, gangs: Iterable[Gang]) -> None:
+    """Place what the plan admits."""
+    by_key = {gang_.key: gang_ for gang_ in gangs}
+    for admit in plan.admitted:
+        cluster.upsert_gang(replace(by_key[admit.gang], placement=admit.nodes))
