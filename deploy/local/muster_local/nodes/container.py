@@ -162,7 +162,9 @@ class Container:
         prepare(run)
         self._instance = Instance.spawn(run, launch)
         self.view = replace(self.view, restarts=int(run.name))
-        self._host.tell("Started", f"Started container {self.name}")
+        await self._instance.ready()
+        if self._instance.started_at:
+            self._host.tell("Started", f"Started container {self.name}")
         return self._instance
 
     async def _observe(self, instance: Instance) -> None:

@@ -64,6 +64,7 @@ def fill(place: Path, files: Iterable[File]) -> None:
     current = place / _CURRENT
     old = place / current.readlink() if current.is_symlink() else None
     link = place / f"{_CURRENT}_tmp"
+    link.unlink(missing_ok=True)
     link.symlink_to(fresh.name)
     link.replace(current)
     for top in dict.fromkeys(path.parts[0] for path in paths):

@@ -17,12 +17,13 @@ from muster_local.nodes.launcher.launch import Mount
 
 
 def enter_namespaces(hostname: str) -> None:
-    """Get private mounts and a host name, as root or by a user namespace. Raises `OSError`."""
+    """Get private mounts and a host name, as we are or in a user namespace. Raises `OSError`."""
     user, group = os.geteuid(), os.getegid()
-    if user == 0:
-        system.unshare(system.NEW_MOUNTS | system.NEW_NAMES)
-    else:
-        system.unshare(system.NEW_USER | system.NEW_MOUNTS | system.NEW_NAMES)
+    wanted = system.NEW_MOUNTS | system.NEW_NAMES
+    try:
+        system.unshare(wanted)
+    except PermissionError:
+        system.unshare(system.NEW_USER | wanted)
         # The kernel asks for the first line before an ordinary user may map a group.
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
