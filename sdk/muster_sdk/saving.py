@@ -79,7 +79,16 @@ class Saver:
         return location, None
 
     def _write(self, location: Location, trees: Mapping[str, Any]) -> tuple[Part, ...]:
-        return tuple(write_part(self.store, location, name, tree) for name, tree in trees.items())
+        parts = tuple(write_part(self.store, location, *each) for each in trees.items())
+        for part in parts:
+            with self.store.reading(location.part(part.name)) as file:
+                unsafe = unsafe_types(file, part.name)
+            if unsafe:
+                raise SaveFailed(
+                    f"{part.name} holds what is never loaded ({', '.join(unsafe)}); save its "
+                    "state_dict(), or plain values and tensors"
+                )
+        return parts
 
     def _commit(self, location: Location, parts: list[tuple[Part, ...]]) -> Manifest:
         named = tuple(part for theirs in parts for part in theirs)
@@ -99,14 +108,6 @@ class Saver:
         fault = fault_of(self.store, location, parts)
         if fault is not None:
             raise SaveFailed(f"{self._uri(location)} does not read back: {fault}")
-        for part in parts:
-            with self.store.reading(location.part(part.name)) as file:
-                unsafe = unsafe_types(file, part.name)
-            if unsafe:
-                raise SaveFailed(
-                    f"{part.name} holds what is never loaded ({', '.join(unsafe)}); save its "
-                    "state_dict(), or plain values and tensors"
-                )
 
     def _remove(self, names: list[str]) -> None:
         """Take back what this rank has written."""

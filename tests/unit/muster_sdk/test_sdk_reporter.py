@@ -230,7 +230,7 @@ async def test_a_report_whose_answer_was_lost_is_repeated_under_its_sequence(
 ) -> None:
     api.answer = lambda *_: (0, b"") if len(api.requests) == 1 else api.taken()
     reporter.say(step(1))
-    await eventually(lambda: len(api.requests) == 1)
+    await eventually(lambda: len(api.requests) >= 1)
     reporter.say(step(2))
 
     await eventually(lambda: len(api.accepted) == 2)
@@ -244,7 +244,7 @@ async def test_a_report_that_will_never_be_taken_does_not_block_the_next(
 ) -> None:
     api.answer = lambda *_: (422, b"items[0]: no") if len(api.requests) == 1 else api.taken()
     reporter.say(step(1))
-    await eventually(lambda: len(api.requests) == 1)
+    await eventually(lambda: len(api.requests) >= 1)
     reporter.say(step(2))
 
     await eventually(lambda: api.items == [step(2)])
