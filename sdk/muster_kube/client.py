@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import orjson
@@ -253,15 +255,29 @@ class Kube:
 
         It belongs to whoever asked for it. Tokens rotate: ask again after a 401.
         """
-        session: aiohttp.ClientSession = self._rest._create_pool_manager()
+        session = self._new_session()
         session.headers.update(await self._headers(None))
         return session
 
     def _session_now(self) -> aiohttp.ClientSession:
         """The connection pool, made on first use since it belongs to the running loop."""
         if self._session is None:
-            self._rest.pool_manager = self._session = self._rest._create_pool_manager()
+            self._rest.pool_manager = self._session = self._new_session()
         return self._session
+
+    def _new_session(self) -> aiohttp.ClientSession:
+        """A connection pool that looks for a proxy now, and not at each request.
+
+        Left to itself aiohttp reads netrc and the environment in two threads for every request,
+        which costs as much as the request, and fails if netrc knows the host and we have a token.
+        """
+        self._configuration.client_session_kwargs = {
+            "trust_env": False,
+            "proxy": self._configuration.proxy or _proxy_of(self.server),
+            "cookie_jar": aiohttp.DummyCookieJar(),
+        }
+        session: aiohttp.ClientSession = self._rest._create_pool_manager()
+        return session
 
     async def _headers(self, content_type: str | None) -> dict[str, str]:
         """Credentials of this moment (service account tokens rotate) and the type of the body."""
@@ -289,6 +305,14 @@ def has_kubeconfig() -> bool:
         else [Path.home() / ".kube" / "config"]
     )
     return any(file.is_file() for file in files)
+
+
+def _proxy_of(server: str) -> str | None:
+    """The proxy that the environment names for *server*."""
+    url = urlsplit(server)
+    if url.hostname is None or proxy_bypass(url.hostname):
+        return None
+    return getproxies().get(url.scheme)
 
 
 def _namespace_of(loader: Any) -> str:
