@@ -10,6 +10,8 @@ Nothing else in this package decides on an exit code, and nobody sees a tracebac
 that was expected.
 """
 
+import sys
+from collections.abc import Callable
 from typing import Final
 
 from muster.errors import MusterError, Unavailable
@@ -41,6 +43,17 @@ def exit_code(error: MusterError) -> int:
     return BAD_INPUT
 
 
-def one_line(message: str) -> str:
-    """*message* without line breaks, as it goes to standard error."""
-    return " ".join(message.split())
+def told(run: Callable[[], int]) -> int:
+    """The exit code of *run*; an expected failure is told in one line."""
+    try:
+        return run()
+    except MusterError as error:
+        return say(str(error), exit_code(error))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def say(message: str, code: int) -> int:
+    """Tell *message* in one line on standard error, and give back *code*."""
+    sys.stderr.write(f"muster: {' '.join(message.split())}\n")
+    return code

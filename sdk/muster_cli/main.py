@@ -15,7 +15,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from muster.errors import MusterError, Unavailable
+from muster.errors import Unavailable
 from muster_cli import errors
 
 
@@ -92,23 +92,20 @@ def _root() -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command with *arguments*, else those of the process, and give back the exit code."""
-    command = typer.main.get_command(app)
+    return errors.told(lambda: _run(None if arguments is None else list(arguments)))
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
-        code = command.main(
-            args=None if arguments is None else list(arguments), standalone_mode=False
-        )
-    except MusterError as error:
-        return _say(str(error), errors.exit_code(error))
+        code = typer.main.get_command(app).main(args=arguments, standalone_mode=False)
     except typer.TyperException as error:
         message = error.format_message()
         if message.startswith("Usage: "):
             # A group called alone: its help is the answer.
             sys.stdout.write(message + "\n")
             return errors.OK
-        return _say(_usage(error, message), error.exit_code)
+        return errors.say(_usage(error, message), error.exit_code)
     except typer.Abort:
-        return errors.INTERRUPTED
-    except KeyboardInterrupt:
         return errors.INTERRUPTED
     except BrokenPipeError:
         # Whoever reads us, such as `head`, has seen enough; Python must not say so at exit.
@@ -127,8 +124,3 @@ def _usage(error: typer.TyperException, message: str) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "muster"
     return f"{message.rstrip('.')}; see: {path} --help"
-
-
-def _say(message: str, code: int) -> int:
-    sys.stderr.write(f"muster: {errors.one_line(message)}\n")
-    return code

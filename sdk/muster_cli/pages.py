@@ -26,16 +26,20 @@ def amounts(value: object) -> str:
     return "–" if value is None else str(value)
 
 
+def line_name(line: Json, *, by_attempt: bool = False) -> str:
+    """What a line of a bill is for: `epoch 3`, `epoch 3, interrupted`, `attempt 1, startup`.
+
+    *by_attempt*: the lines of epochs are for attempts too.
+    """
+    is_of_an_epoch = line["class"] in OF_AN_EPOCH and not by_attempt
+    named = f"{'epoch' if is_of_an_epoch else 'attempt'} {line['key']}"
+    return named if is_of_an_epoch and line["class"] == "epoch" else f"{named}, {line['class']}"
+
+
 def line_columns(*, by_attempt: bool = False) -> tuple[Column, ...]:
-    """The columns of a bill whose lines are for epochs, or all *by_attempt*."""
-
-    def name(line: Json) -> str:
-        is_of_an_epoch = line["class"] in OF_AN_EPOCH and not by_attempt
-        of = f"{'epoch' if is_of_an_epoch else 'attempt'} {line['key']}"
-        return of if is_of_an_epoch and line["class"] == "epoch" else f"{of}, {line['class']}"
-
+    """The columns of a bill."""
     return (
-        Column("FOR", name),
+        Column("FOR", lambda line: line_name(line, by_attempt=by_attempt)),
         Column("GPU-SECONDS", _gpu_seconds, is_number=True),
         Column("COST", lambda line: usd(line.get("micro_usd")), is_number=True),
     )
@@ -99,7 +103,7 @@ def cost_page(console: Console, cost: Json, *, by_attempt: bool = False) -> None
     """What a job cost, line by line, and in all."""
     drawn = table(line_columns(by_attempt=by_attempt), cost.get("lines") or ())
     drawn.add_section()
-    drawn.add_row("total", "", _gpu_seconds(cost), usd(cost.get("total_micro_usd")), style="bold")
+    drawn.add_row("total", _gpu_seconds(cost), usd(cost.get("total_micro_usd")), style="bold")
     console.print(drawn)
     remarks(console, cost)
 
