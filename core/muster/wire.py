@@ -56,6 +56,9 @@ ENV_TERMINATION_LOG: Final = "MUSTER_TERMINATION_LOG"
 TERMINATION_LOG_PATH: Final = "/dev/termination-log"
 """Kubernetes' own default for `terminationMessagePath`."""
 
+ENV_SIMULATED_GPUS: Final = "MUSTER_SIMULATED_GPUS"
+"""`1` in pods of a node whose GPUs only exist in a table."""
+
 # torchrun reads PET_*; a script without torchrun reads MASTER_*.
 ENV_MASTER_ADDR: Final = "MASTER_ADDR"
 ENV_MASTER_PORT: Final = "MASTER_PORT"
