@@ -15,8 +15,6 @@ from muster_local.nodes.sources import Kind, Source, Sources, content_of, value_
 
 Raw = Mapping[str, Any]
 
-SIMULATED_GPUS: Final = "MUSTER_SIMULATED_GPUS"
-"""Set to 1 in every pod of a node whose GPUs exist in a table only."""
 VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
 """The simulated devices that the container holds. CUDA_VISIBLE_DEVICES is left alone: on a machine
 with fewer real GPUs than simulated ones it would hide them all."""

@@ -1,6 +1,6 @@
 """What to launch for a container: everything about it and its pod, put together.
 
-Only computes, and works with what `volumes` and `sources` found.
+Only computes, but for the sub-paths of volumes, which `volumes.mounts_of` makes.
 """
 
 import posixpath
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from muster import wire
 from muster_local.nodes.devices import Grant
 from muster_local.nodes.environment import (
-    SIMULATED_GPUS,
     VISIBLE_DEVICES,
     command_of,
     environment_of,
@@ -26,7 +26,6 @@ from muster_local.nodes.volumes import mounts_of
 
 Raw = Mapping[str, Any]
 
-_MESSAGE_PATH: Final = "/dev/termination-log"
 _HOSTS: Final = "/etc/hosts"
 
 
@@ -65,7 +64,7 @@ def order_of(pod: Raw, container: Raw, run: Path, work: Path, setting: Setting) 
     variables["PATH"] = leading(variables.get("PATH", ""), setting.programs)
     command = command_of(container, variables)
     volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes") or ()}
-    message = container.get("terminationMessagePath") or _MESSAGE_PATH
+    message = container.get("terminationMessagePath") or wire.TERMINATION_LOG_PATH
     mounts = (
         *mounts_of(container, volumes, setting.places, variables),
         Mount(str(run / MESSAGE), posixpath.normpath(message)),
@@ -86,7 +85,8 @@ def order_of(pod: Raw, container: Raw, run: Path, work: Path, setting: Setting) 
 
 def _platform(pod: Raw, container: Raw, run: Path, setting: Setting) -> dict[str, str]:
     found = {**setting.platform, "HOSTNAME": hostname_of(pod), RUN_VARIABLE: str(run)}
-    found[SIMULATED_GPUS] = "1"
+    if wire.GPU_RESOURCE in setting.allocatable:
+        found[wire.ENV_SIMULATED_GPUS] = "1"
     if devices := setting.grant.get(container["name"]):
         found[VISIBLE_DEVICES] = ",".join(str(index) for index in devices)
     return found
