@@ -14,7 +14,7 @@ not fit until something comes free.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from muster.scheduling.explain import Verdict, explain, obstacle
+from muster.scheduling.explain import Reason, explain, obstacle
 from muster.scheduling.order import turns
 from muster.scheduling.placement import Run, find, request_of, settle
 from muster.scheduling.plan import Admit, Decision, Plan, Wait
@@ -90,7 +90,7 @@ class _Cycle:
     def decisions(self, policy: Policy) -> Iterable[Decision]:
         """One decision for each pending gang, in the order in which they were taken."""
         tree = self.trial.snapshot.tree
-        verdicts: dict[Question, Verdict] = {}
+        verdicts: dict[Question, Reason] = {}
         places: dict[str, int] = {}
         for key, pending in self._order.items():
             start = self._starts.get(key)

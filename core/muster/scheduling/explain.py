@@ -14,16 +14,16 @@ from muster.scheduling.fit import Mask
 from muster.scheduling.placement import find, request_of
 from muster.scheduling.plan import WaitReason
 from muster.scheduling.quota import Excess, Held, excess, excess_by_model
-from muster.scheduling.room import Counts, Field, counted
+from muster.scheduling.room import Counts, Field, Verdict, counted
 from muster.scheduling.snapshot import Question, TopologyRequest
 from muster.scheduling.tree import ROOT, Layer
 from muster.scheduling.trial import Trial
 from muster.scheduling.wording import amount_of, gpus_of, number_of, replicas_of
 
-Verdict = tuple[WaitReason, str]
+Reason = tuple[WaitReason, str]
 
 
-def obstacle(question: Question, trial: Trial) -> Verdict | None:
+def obstacle(question: Question, trial: Trial) -> Reason | None:
     """What somebody has to change before such a gang can be considered at all."""
     snapshot = trial.snapshot
     if question.is_suspended:
@@ -40,16 +40,19 @@ def obstacle(question: Question, trial: Trial) -> Verdict | None:
     return None
 
 
-def explain(question: Question, trial: Trial) -> Verdict:
+def explain(question: Question, trial: Trial) -> Reason:
     """Why a gang with this question does not start on what *trial* leaves."""
-    verdict = obstacle(question, trial)
-    if verdict is not None:
-        return verdict
+    obvious = obstacle(question, trial)
+    if obvious is not None:
+        return obvious
     for reason, ask in _IN_ORDER_OF_PRECEDENCE:
         message = ask(question, trial)
         if message is not None:
             return reason, message
-    return WaitReason.INSUFFICIENT_CAPACITY, _shortage(question, trial) or "not enough is free"
+    shortage = _shortage(question, trial)
+    if shortage is not None:
+        return WaitReason.INSUFFICIENT_CAPACITY, shortage
+    return WaitReason.FRAGMENTED, _pieces(question, trial)
 
 
 def _no_nodes(question: Question, trial: Trial) -> str | None:
@@ -71,9 +74,10 @@ def _never(question: Question, trial: Trial) -> str | None:
     barred = excess_by_model(snapshot.quotas, Held(), question.queue, gpus)
     verdicts = snapshot.memo.verdicts(snapshot.capacity_version)
     key = (question.needs, question.rules, question.topology, question.replicas, *sorted(barred))
-    if key not in verdicts:
-        verdicts[key] = _never_on_nodes(question, trial, barred)
-    return verdicts[key]
+    verdict = verdicts.get(key)
+    if verdict is None:
+        verdict = verdicts.put(key, Verdict(_never_on_nodes(question, trial, barred)))
+    return verdict.message
 
 
 def _never_on_nodes(question: Question, trial: Trial, barred: Collection[str]) -> str | None:
@@ -114,9 +118,7 @@ def _topology(question: Question, trial: Trial) -> str | None:
     return _narrowest(question, field)
 
 
-def _fragments(question: Question, trial: Trial) -> str | None:
-    if _shortage(question, trial) is not None:
-        return None
+def _pieces(question: Question, trial: Trial) -> str:
     field = _field(question, trial)
     free = f"{int(field.spare[0][0])} GPUs are free" if question.needs.gpus else "enough is free"
     return f"needs {_wanted(question)}; {free} in all, in pieces that hold {field.total}"
@@ -127,7 +129,6 @@ _IN_ORDER_OF_PRECEDENCE = (
     (WaitReason.NEVER_FITS, _never),
     (WaitReason.QUEUE_LIMIT, _limit),
     (WaitReason.TOPOLOGY_UNSATISFIED, _topology),
-    (WaitReason.FRAGMENTED, _fragments),
 )
 
 

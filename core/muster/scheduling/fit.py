@@ -13,6 +13,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
+from muster.scheduling.kept import Kept
 from muster.scheduling.snapshot import Node, NodeRules, Requirement, Taint, Toleration
 
 Mask = npt.NDArray[np.bool_]
@@ -100,7 +101,7 @@ class Columns:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
         self._columns: dict[tuple[str, str], _Column] = {}
-        self._masks: dict[tuple[NodeRules, bool], Mask] = {}
+        self._masks: Kept[Mask] = Kept(_MASKS_KEPT)
         self.models = tuple(node.gpu_model for node in nodes)
 
     def mask(self, rules: NodeRules, *, lasting: bool = False) -> Mask:
@@ -111,9 +112,7 @@ class Columns:
             for _, matching in self.checks(rules, lasting=lasting):
                 mask &= matching
             mask.setflags(write=False)
-            if len(self._masks) == _MASKS_KEPT:
-                del self._masks[next(iter(self._masks))]
-            self._masks[rules, lasting] = mask
+            self._masks.put((rules, lasting), mask)
         return mask
 
     def of_models(self, models: Sequence[str]) -> Mask:

@@ -64,9 +64,6 @@ def request_of(topology: TopologyRequest, tree: Tree, *, replicas: int, gpus: in
     if topology.part_size is not None and topology.part_required is not None:
         size, part_layer = topology.part_size, _layer_of(topology.part_required, tree, ROOT)
         labelled.add(part_layer)
-        if replicas <= size:
-            # A gang of one part lies within one domain as a whole.
-            required, size, part_layer = max(required, part_layer), 1, tree.node_layer
     return Request(
         replicas=replicas,
         gpus=gpus,

@@ -4,6 +4,7 @@ Counting all nodes costs some 50 µs at 5,000 of them, so it is done once for a 
 then on only the nodes whose amounts changed are counted again, within a cycle and between cycles.
 """
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from muster.scheduling.amounts import GPUS, Amounts, taken_by
 from muster.scheduling.fit import Mask
+from muster.scheduling.kept import Kept
 from muster.scheduling.snapshot import Needs, NodeRules, Snapshot
 from muster.scheduling.tree import Index, Tree
 
@@ -96,6 +98,13 @@ class Room:
         return Field(self.field.tree, np.where(barred, 0, counts), np.where(barred, 0, spare))
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why the empty cluster never holds a gang, or `None` where it does."""
+
+    message: str | None
+
+
 class Memo:
     """What was worked out for the nodes as they are, kept for later cycles.
 
@@ -103,29 +112,26 @@ class Memo:
     """
 
     def __init__(self) -> None:
-        self._rooms: dict[tuple[Needs, NodeRules], Room] = {}
-        self._verdicts: dict[object, str | None] = {}
+        self._rooms: Kept[Room] = Kept(_SHAPES_KEPT)
+        self._verdicts: Kept[Verdict] = Kept(_VERDICTS_KEPT)
         self._verdicts_version = -1
 
     def room(self, needs: Needs, rules: NodeRules, snapshot: Snapshot) -> Room:
         """The room for a shape in the snapshot, to be changed freely."""
         mask = snapshot.columns.mask(rules) & snapshot.is_up
-        room = self._rooms.pop((needs, rules), None)
+        room = self._rooms.get((needs, rules))
         if room is None or room.version > snapshot.version:
             # Of an older snapshot than the last one all is counted: there is no way back.
             field = counted(snapshot.tree, needs, snapshot.free, mask)
             room = Room(needs, field, snapshot.version)
         else:
             room.refresh(snapshot.free, mask, snapshot.touched, snapshot.version)
-        if len(self._rooms) == _SHAPES_KEPT:
-            del self._rooms[next(iter(self._rooms))]
-        self._rooms[needs, rules] = room
-        return room.copy()
+        return self._rooms.put((needs, rules), room).copy()
 
-    def verdicts(self, capacity_version: int) -> dict[object, str | None]:
+    def verdicts(self, capacity_version: int) -> "Kept[Verdict]":
         """What was found about the empty cluster, by question; emptied when that changes."""
-        if capacity_version != self._verdicts_version or len(self._verdicts) == _VERDICTS_KEPT:
-            self._verdicts = {}
+        if capacity_version != self._verdicts_version:
+            self._verdicts = Kept(_VERDICTS_KEPT)
             self._verdicts_version = capacity_version
         return self._verdicts
 

@@ -9,6 +9,7 @@ of the same order. A label value under two outer domains names two domains.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ ROOT = 0
 _NUMBER = re.compile(r"([0-9]+)")
 
 
+@lru_cache(maxsize=1 << 16)
 def natural(name: str) -> tuple[str | int, ...]:
     """A key by which numbers inside names compare as numbers: n2 before n10."""
     parts: list[str | int] = list(_NUMBER.split(name))

@@ -260,6 +260,14 @@ CASES = {
         ),
         {"g": "n1 n2 n4 n5 n7 n8 n9"},
     ),
+    "the last part may join a domain that full ones left room in": (
+        Cluster.of(
+            levels=RACKS,
+            nodes=[*nodes("n1 n2 n3", 1, rack="r1"), *nodes("n4 n5", 1, rack="r2")],
+            gangs=[gang("g", 5, part_size=2, part_required="rack")],
+        ),
+        {"g": "n4 n5 n1 n2 n3"},
+    ),
     "the last part may open a domain that takes no full one": (
         Cluster.of(
             levels=RACKS,
