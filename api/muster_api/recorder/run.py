@@ -36,11 +36,13 @@ class Recorder:
         *,
         tell_every_ms: int = 10_000,
         end_wait_ms: int = 20_000,
+        most_in_a_batch: int = 500,
     ) -> None:
         self._database = database
         self._kube = kube
         self._clock = clock
         self._metrics = metrics
+        self._most_in_a_batch = most_in_a_batch
         self._history: History | None = None
         self._news = asyncio.Event()
         self._endings = Endings(database, kube, clock, metrics, wait_ms=end_wait_ms)
@@ -76,7 +78,8 @@ class Recorder:
 
     async def _record(self, history: History, collection: Collection) -> None:
         version = await history.open(collection)
-        async with aclosing(batches(self._kube, SOURCES[collection], version)) as stream:
+        source, most = SOURCES[collection], self._most_in_a_batch
+        async with aclosing(batches(self._kube, source, version, most=most)) as stream:
             async for batch in stream:
                 write = partial(history.write, collection, batch)
                 while True:

@@ -12,7 +12,6 @@ from muster_kube import JOBS, NODES, PODS, Change, Kube, Resource, reflect
 
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 PRICES: Final = "muster-prices"
-MOST_IN_A_BATCH: Final = 500
 
 
 class Collection(StrEnum):
@@ -44,11 +43,11 @@ SOURCES: Final[Mapping[Collection, Source]] = {
 
 
 async def batches(
-    kube: Kube, source: Source, resource_version: str
+    kube: Kube, source: Source, resource_version: str, *, most: int
 ) -> AsyncGenerator[Sequence[Change], None]:
     """The changes of a collection from *resource_version* on, for ever; those that came while the
-    consumer was busy come together."""
-    waiting: asyncio.Queue[Change] = asyncio.Queue(maxsize=2 * MOST_IN_A_BATCH)
+    consumer was busy come together, up to *most*."""
+    waiting: asyncio.Queue[Change] = asyncio.Queue(maxsize=2 * most)
 
     async def fill() -> None:
         changes = reflect(kube, source.path, resource_version=resource_version, query=source.query)
@@ -57,18 +56,20 @@ async def batches(
                 await waiting.put(change)
 
     filling = asyncio.create_task(fill())
+    getting: asyncio.Task[Change] | None = None
     try:
         while True:
-            first = asyncio.create_task(waiting.get())
-            await asyncio.wait({first, filling}, return_when=asyncio.FIRST_COMPLETED)
-            if not first.done():
-                first.cancel()
+            getting = asyncio.create_task(waiting.get())
+            await asyncio.wait({getting, filling}, return_when=asyncio.FIRST_COMPLETED)
+            if not getting.done():
                 filling.result()
                 raise RuntimeError(f"the watch of {source.path} ended")
-            batch = [first.result()]
-            while len(batch) < MOST_IN_A_BATCH and not waiting.empty():
+            batch = [getting.result()]
+            while len(batch) < most and not waiting.empty():
                 batch.append(waiting.get_nowait())
             yield batch
     finally:
-        filling.cancel()
-        await asyncio.gather(filling, return_exceptions=True)
+        tasks = [task for task in (filling, getting) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
