@@ -7,7 +7,13 @@ from muster_local import binaries, node_hosts, platform
 from muster_local.component import Component
 from muster_local.control_plane import ControlPlane
 from muster_local.crew import Crew
-from muster_local.furnish import await_nodes, create_kwok_nodes, furnish, names_of
+from muster_local.furnish import (
+    await_nodes,
+    await_policies,
+    create_kwok_nodes,
+    furnish,
+    names_of,
+)
 from muster_local.hardware import process_nodes
 from muster_local.nodes.table import read_nodes, write_nodes
 from muster_local.progress import Tell
@@ -24,10 +30,9 @@ def assemble(cluster: Cluster, before: Shape | None, tell: Tell) -> Cluster:
     try:
         assembly.start_control_plane(tell)
         assembly.start_nodes(tell)
-        assembly.settle(tell)
         if cluster.shape.has_platform:
             assembly.start_platform(tell, is_changed=before != cluster.shape)
-        assembly.await_nodes(tell)
+        assembly.settle(tell)
     except BaseException:
         assembly.take_back()
         raise
@@ -78,6 +83,7 @@ class _Assembly:
         api = self._crew.component(API)
         self._crew.ensure(API, platform.api(self._directory))
         self._crew.settle(tell)
+        self._crew.ensure(platform.RECORDER, platform.recorder(self._directory))
         if is_changed or self._crew.component(API) != api:
             # It was told of another API, or whether there is a scheduler, at its start.
             self._crew.end([platform.OPERATOR])
@@ -89,20 +95,18 @@ class _Assembly:
                 has_scheduler=self.cluster.shape.has_scheduler,
             ),
         )
-        self._crew.ensure(platform.RECORDER, platform.recorder(self._directory))
-        self._crew.settle(tell)
-
-    def await_nodes(self, tell: Tell) -> None:
-        """Wait until pods can run on all nodes that were not killed on purpose."""
-        table = read_nodes(self._directory / "nodes")
-        killed = frozenset(entry.name for entry in table if entry.down)
-        names = names_of(self.cluster.shape, killed)
-        hosts = [each for each in self.cluster.components if each.kind == node_hosts.KIND]
-        asyncio.run(await_nodes(self._control_plane.bootstrap_kubeconfig, names, hosts, tell))
 
     def settle(self, tell: Tell) -> None:
-        """Wait for all that was started."""
+        """Wait until a job can be submitted, and pods run on all nodes that were not killed."""
         self._crew.settle(tell)
+        kubeconfig = self._control_plane.bootstrap_kubeconfig
+        asyncio.run(await_policies(kubeconfig, tell))
+        killed = frozenset(
+            each.name for each in read_nodes(self._directory / "nodes") if each.down
+        )
+        names = names_of(self.cluster.shape, killed)
+        hosts = [each for each in self.cluster.components if each.kind == node_hosts.KIND]
+        asyncio.run(await_nodes(kubeconfig, names, hosts, tell))
 
     def take_back(self) -> None:
         """End what this call started."""

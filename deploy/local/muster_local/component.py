@@ -12,12 +12,16 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
 import psutil
 
+CONTROL_PLANE: Final = "control-plane"
+"""The kind of etcd and of what makes a Kubernetes API of it."""
 _GRACE_SECONDS: Final = 8.0
+_POLL_SECONDS: Final = 0.02
 _PR_SET_PDEATHSIG: Final = 1
 _TOLERANCE_SECONDS: Final = 1.5
 """The kernel tells the moment of boot in whole seconds, and not always the same one."""
@@ -137,16 +141,27 @@ def start(command: Command, directory: Path, *, is_tethered: bool = False) -> Co
 
 
 def stop(components: Iterable[Component], *, grace_seconds: float = _GRACE_SECONDS) -> None:
-    """End the components one after the other, each politely at first.
+    """End the components, in their order, each politely at first.
 
-    Raises nothing when one is gone already.
+    Those of one kind that follow each other are ended together, save for the control plane, whose
+    parts need each other to the last. Raises nothing when one is gone already.
     """
+    for kind, group in groupby(components, key=lambda each: each.kind):
+        if kind == CONTROL_PLANE:
+            for component in group:
+                _stop([component], grace_seconds)
+        else:
+            _stop(list(group), grace_seconds)
+
+
+def _stop(components: list[Component], grace_seconds: float) -> None:
     for component in components:
-        if component.is_alive():
-            _signal(component, signal.SIGTERM)
-            if not _wait(component, grace_seconds):
-                _signal(component, signal.SIGKILL)
-                _wait(component, grace_seconds)
+        _signal(component, signal.SIGTERM)
+    deadline = time.monotonic() + grace_seconds
+    for component in components:
+        if not _is_gone(component, deadline):
+            _signal(component, signal.SIGKILL)
+            _is_gone(component, time.monotonic() + grace_seconds)
         if child := _CHILDREN.pop(component.identity, None):
             # A process with many threads is a zombie a moment before it can be waited for.
             child.wait()
@@ -184,19 +199,19 @@ def _inherited() -> dict[str, str]:
 
 
 def _signal(component: Component, number: signal.Signals) -> None:
-    try:
-        os.kill(component.pid, number)
-    except ProcessLookupError:
-        return
+    if component.is_alive():
+        try:
+            os.kill(component.pid, number)
+        except ProcessLookupError:
+            return
 
 
-def _wait(component: Component, seconds: float) -> bool:
-    """Whether *component* ended within *seconds*."""
-    deadline = time.monotonic() + seconds
+def _is_gone(component: Component, deadline: float) -> bool:
+    """Whether *component* ends before *deadline*."""
     while component.is_alive():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.02)
+        time.sleep(_POLL_SECONDS)
     return True
 
 

@@ -78,7 +78,10 @@ class ControlPlane:
         The controllers come up meanwhile: `settle` waits for them. Raises `Failed`, with what was
         started here ended again, or `binaries.Missing`.
         """
-        programs = binaries.find_all(self._programs(), tell)
+        # What runs needs no program; its file may be gone by now.
+        missing = [name for name in self._names() if not self._crew.is_running(name)]
+        programs = {name: Path(name) for name in self._names()}
+        programs |= binaries.find_all(missing, tell)
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         certificates.ensure_certificates(self.directory / "pki")
         try:
@@ -116,25 +119,26 @@ class ControlPlane:
     ) -> None:
         self.stop()
 
-    def _programs(self) -> list[str]:
+    def _names(self) -> list[str]:
         names = [recipes.ETCD, recipes.API_SERVER, recipes.CONTROLLERS]
         return [*names, recipes.SCHEDULER] if self._with_scheduler else names
 
     def _start_store(self, program: Path, tell: Tell) -> None:
-        """Start etcd; if it cannot read what it has, without it.
+        """Start etcd; if it ends at once with what it has, without it.
 
         It writes without fsync, so that a power cut may have spoilt its data.
         """
-        data = self.directory / "etcd"
+        data, aside = self.directory / "etcd", self.directory / "etcd-unreadable"
         has_data = data.exists()
         try:
             self._crew.ensure(recipes.ETCD, recipes.etcd(program, self.directory))
             self._crew.settle(tell)
         except Failed as error:
-            if not has_data:
+            if not (has_data and error.has_ended):
                 raise
-            _log.warning("the cluster starts empty, its data cannot be read: %s", error)
-            shutil.rmtree(data)
+            _log.warning("the cluster starts empty; its data is kept in %s: %s", aside, error)
+            shutil.rmtree(aside, ignore_errors=True)
+            data.rename(aside)
             self._crew.ensure(recipes.ETCD, recipes.etcd(program, self.directory))
             self._crew.settle(tell)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from muster_local.component import Component, stop
 from muster_local.interrupts import uninterrupted
@@ -33,37 +32,39 @@ class Crew:
         """The component of that name, started now or earlier."""
         return self._components.get(name)
 
+    def is_running(self, name: str) -> bool:
+        """Whether the component *name* lives."""
+        component = self._components.get(name)
+        return component is not None and component.is_alive()
+
     def ensure(self, name: str, recipe: Recipe) -> None:
-        """Start the component *name* unless it runs; `settle` waits for it."""
-        before = self._components.get(name)
-        if before is not None and before.is_alive():
-            return
-        port = urlsplit(before.url).port if before is not None and before.url else None
+        """Start the component *name* unless it runs; `settle` waits for it in both cases."""
         launch = Launch(
             recipe,
             self._directory,
-            port=port,
+            before=self._components.get(name),
             is_tethered=self._is_tethered,
             on_start=self._started,
         )
         self._launches.append(launch)
 
     def settle(self, tell: Tell = quiet) -> None:
-        """Wait until all that was started is ready. Raises `Failed`."""
+        """Wait until all that was ensured is ready. Raises `Failed`."""
         while self._launches:
             tell(f"waiting for {', '.join(each.component.name for each in self._launches)}")
-            self._launches[0].wait()
-            del self._launches[0]
+            self._launches.pop(0).wait()
 
     def end(self, names: Iterable[str] | None = None) -> None:
         """End the components *names*, or all of them, the last one first."""
         chosen = set(self._components) if names is None else set(names)
         with uninterrupted():
             self._launches = [each for each in self._launches if each.component.name not in chosen]
-            for name in reversed([each for each in self._components if each in chosen]):
-                stop([self._components[name]])
-                del self._components[name]
-                self._changed()
+            ended = [each for name, each in self._components.items() if name in chosen]
+            stop(reversed(ended))
+            self._components = {
+                name: each for name, each in self._components.items() if name not in chosen
+            }
+            self._changed()
 
     def end_all_but(self, names: Iterable[str]) -> None:
         """End all components except *names*."""

@@ -23,15 +23,18 @@ _NODES_SECONDS: Final = 90.0
 
 
 async def furnish(kubeconfig: Path, directory: Path, name: str, tell: Tell) -> None:
-    """Apply what the chart has for a local cluster, and write kubeconfigs with new tokens.
-
-    Comes back when the API server acts on all of it.
-    """
+    """Apply what the chart has for a local cluster, and write kubeconfigs with new tokens."""
     async with await Kube.connect(kubeconfig) as kube:
         tell("applying kinds, roles and policies")
         roles = apply.read(Path(__file__).parent / "manifests" / "roles.yaml")
         await apply.apply(kube, [*apply.manifests_in(resources.chart()), *roles])
         await _write_tokens(kube, directory, name)
+
+
+async def await_policies(kubeconfig: Path, tell: Tell) -> None:
+    """Wait until the API server acts on the policies that it has. Raises `Unavailable`."""
+    async with await Kube.connect(kubeconfig) as kube:
+        tell("waiting for the admission policies")
         await apply.until(lambda: policies.are_in_force(kube), "the admission policies")
 
 

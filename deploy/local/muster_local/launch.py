@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from muster.errors import Unavailable
 from muster_local.component import Command, Component, last_lines, start, stop
@@ -12,7 +13,9 @@ from muster_local.interrupts import uninterrupted
 from muster_local.ports import free_ports, is_free
 
 _READY_SECONDS: Final = 60.0
-_POLL_SECONDS: Final = 0.03
+_OLD_SECONDS: Final = 20.0
+"""For one that ran before: it has nothing to start."""
+_POLL_SECONDS: Final = 0.1
 _TRIES: Final = 5
 _PORT_TAKEN: Final = "address already in use"
 
@@ -20,12 +23,14 @@ _PORT_TAKEN: Final = "address already in use"
 class Failed(Unavailable):
     """A component did not come up."""
 
-    def __init__(self, component: Component) -> None:
+    def __init__(self, component: Component, *, has_ended: bool = True) -> None:
         lines = last_lines(component.log)
         said = lines[-1] if lines else "it said nothing"
         super().__init__(f"{component.name} did not come up ({component.log}): {said}")
         self.log_lines = lines
         """The end of its log."""
+        self.has_ended = has_ended
+        """Whether it ended by itself, rather than taking too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,39 +44,56 @@ class Recipe:
 
 
 class Launch:
-    """Starts a component at once; `wait` gives it when it is ready."""
+    """Starts a component at once, unless it runs; `wait` gives it when it is ready."""
 
     def __init__(
         self,
         recipe: Recipe,
         directory: Path,
         *,
-        port: int | None = None,
+        before: Component | None = None,
         is_tethered: bool = False,
         on_start: Callable[[Component], None] = lambda component: None,
     ) -> None:
-        """*port* is the one it had before, and keeps if it can; *on_start* is told each try."""
+        """*before* is what there was of it: kept while it lives, and after that its port.
+
+        *on_start* is told of each try.
+        """
         self._recipe = recipe
         self._directory = directory
         self._is_tethered = is_tethered
         self._on_start = on_start
         self._log_start = 0
-        self.component = self._start(port if port and is_free(port) else None)
+        self._is_old = before is not None and before.is_alive()
+        self.component = before if before and self._is_old else self._start(_port_of(before))
 
-    def wait(self, *, seconds: float = _READY_SECONDS) -> Component:
-        """The component, ready. Raises `Failed` when it dies or takes too long, with it ended."""
+    def wait(
+        self, *, seconds: float = _READY_SECONDS, old_seconds: float = _OLD_SECONDS
+    ) -> Component:
+        """The component, ready. Raises `Failed` when it dies or takes too long, with it ended.
+
+        One that ran before and does not answer within *old_seconds* is started again.
+        """
+        has_ended = False
         for _ in range(_TRIES):
-            if self._becomes_ready(seconds):
+            if self._becomes_ready(old_seconds if self._is_old else seconds):
                 return self.component
+            has_ended = not self.component.is_alive()
             stop([self.component])
-            if not self._lost_its_port():
+            if self._is_old:
+                self._is_old = False
+                self.component = self._start(_port_of(self.component))
+            elif self._lost_its_port():
+                self.component = self._start(None)
+            else:
                 break
-            self.component = self._start(None)
-        raise Failed(self.component)
+        raise Failed(self.component, has_ended=has_ended)
 
     def _start(self, port: int | None) -> Component:
-        if port is None:
-            port = free_ports(1)[0] if self._recipe.has_port else 0
+        if not self._recipe.has_port:
+            port = 0
+        elif port is None or not is_free(port):
+            port = free_ports(1)[0]
         command = self._recipe.command(port)
         log = self._directory / "logs" / f"{command.name}.log"
         self._log_start = log.stat().st_size if log.exists() else 0
@@ -96,3 +118,7 @@ class Launch:
             log.seek(self._log_start)
             said = log.read().decode(errors="replace").lower()
         return self._recipe.has_port and _PORT_TAKEN in said
+
+
+def _port_of(component: Component | None) -> int | None:
+    return urlsplit(component.url).port if component is not None and component.url else None

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from muster_local.component import Command, Component
+from muster_local.component import CONTROL_PLANE, Command, Component
 from muster_local.launch import Recipe
 from muster_local.ports import LOOPBACK
 from muster_local.probes import answers, answers_on_socket
@@ -13,7 +13,6 @@ ETCD: Final = "etcd"
 API_SERVER: Final = "kube-apiserver"
 CONTROLLERS: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"
-CONTROL_PLANE: Final = "control-plane"
 
 _SOCKET: Final = "etcd.sock:0"
 """A socket in the cluster's directory, as etcd and its clients name one. A port would let every

@@ -6,7 +6,7 @@ from typing import Any
 from muster import wire
 from muster_kube import NODES, ApiError, Kube
 from muster_local import recipes
-from muster_local.component import Component
+from muster_local.component import CONTROL_PLANE, Component
 from muster_local.furnish import is_ready
 from muster_local.hardware import KWOK_MARK
 from muster_local.probes import answers
@@ -49,7 +49,7 @@ def _is_ready(component: Component, cluster: Cluster) -> bool:
         return True
     if component.name == recipes.API_SERVER:
         return answers(component.url, "/readyz", pki=pki)
-    path = "/healthz" if component.kind == recipes.CONTROL_PLANE else "/readyz"
+    path = "/healthz" if component.kind == CONTROL_PLANE else "/readyz"
     return answers(component.url, path)
 
 

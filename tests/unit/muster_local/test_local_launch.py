@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muster_local.component import Command, Component, stop
+from muster_local.component import Command, Component, Identity, stop
 from muster_local.crew import Crew
 from muster_local.launch import Failed, Launch, Recipe
 from muster_local.ports import LOOPBACK, free_ports, is_free
@@ -28,6 +28,12 @@ def server(port: int) -> Command:
 
 def is_ready(component: Component) -> bool:
     return answers(component.url or "", "/")
+
+
+def earlier(port: int) -> Component:
+    """What is known of one that ran before and is gone."""
+    url = f"http://{LOOPBACK}:{port}"
+    return Component("server", "test", Identity(0, 0.0, "another boot"), Path("log"), url)
 
 
 def take(port: int, held: ExitStack) -> None:
@@ -59,7 +65,7 @@ def test_a_port_of_an_earlier_run_is_kept_where_it_is_free(
 ) -> None:
     (port,) = free_ports(1)
 
-    component = Launch(Recipe(server, is_ready), tmp_path, port=port).wait()
+    component = Launch(Recipe(server, is_ready), tmp_path, before=earlier(port)).wait()
     held.callback(stop, [component])
 
     assert f"http://{LOOPBACK}:{port}" == component.url
@@ -71,7 +77,7 @@ def test_a_port_of_an_earlier_run_that_is_taken_is_given_up(
     (port,) = free_ports(1)
     take(port, held)
 
-    component = Launch(Recipe(server, is_ready), tmp_path, port=port).wait()
+    component = Launch(Recipe(server, is_ready), tmp_path, before=earlier(port)).wait()
     held.callback(stop, [component])
 
     assert f"http://{LOOPBACK}:{port}" != component.url
@@ -94,6 +100,20 @@ def test_one_that_never_becomes_ready_is_ended(tmp_path: Path) -> None:
         launch.wait(seconds=0.1)
 
     assert not launch.component.is_alive()
+
+
+def test_one_that_runs_and_does_not_answer_is_started_again_at_its_port(
+    tmp_path: Path, held: ExitStack
+) -> None:
+    hung = Launch(Recipe(server, is_ready), tmp_path).wait()
+    held.callback(stop, [hung])
+    recipe = Recipe(server, lambda component: component.pid != hung.pid and is_ready(component))
+
+    component = Launch(recipe, tmp_path, before=hung).wait(old_seconds=0.1)
+    held.callback(stop, [component])
+
+    assert hung.url == component.url
+    assert not hung.is_alive()
 
 
 def test_a_crew_starts_nothing_twice_and_takes_back_only_what_it_started(
