@@ -130,11 +130,15 @@ async def _established(kube: Kube, kinds: _Kinds, definition: Manifest) -> None:
 
 
 async def until(
-    is_so: Callable[[], Awaitable[bool]], what: str, *, seconds: float = _PATIENCE_SECONDS
+    is_so: Callable[[], Awaitable[bool]],
+    what: str,
+    *,
+    seconds: float = _PATIENCE_SECONDS,
+    every_seconds: float = _POLL_SECONDS,
 ) -> None:
     """Poll *is_so*. Raises `Unavailable` when it does not come true within *seconds*."""
     deadline = asyncio.get_running_loop().time() + seconds
     while not await is_so():
         if asyncio.get_running_loop().time() > deadline:
             raise Unavailable(f"waited {seconds:g} s in vain for {what}")
-        await asyncio.sleep(_POLL_SECONDS)
+        await asyncio.sleep(every_seconds)

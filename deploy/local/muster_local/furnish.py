@@ -74,7 +74,11 @@ async def await_nodes(
             tell(f"waiting for the nodes\n{len(names) - len(missing)} of {len(names)} are ready")
             return not missing
 
-        await apply.until(are_ready, "the nodes to be ready", seconds=_NODES_SECONDS)
+        # A list of all nodes costs the more the more there are.
+        every = 0.1 + len(names) / 1000
+        await apply.until(
+            are_ready, "the nodes to be ready", seconds=_NODES_SECONDS, every_seconds=every
+        )
 
 
 def is_ready(node: dict[str, object]) -> bool:

@@ -46,7 +46,7 @@ def download(project: Project, component: str, draft: Path, tell: Tell) -> None:
         else:
             _extract(fetched, project.member.format(**words), draft)
     except (OSError, tarfile.TarError, KeyError) as error:
-        raise Unavailable(f"{url}: {error}") from error
+        raise Unavailable(f"{url}: {getattr(error, 'reason', error)}") from error
     finally:
         fetched.unlink(missing_ok=True)
 
