@@ -44,7 +44,8 @@ echo "setup: installing the locked packages (the first time downloads about 3 GB
 rm -rf "$ENVIRONMENT"
 "$uv" venv --quiet --python "$PYTHON" "$ENVIRONMENT"
 echo "$CLONE" > "$ENVIRONMENT/clone"
-VIRTUAL_ENV=$ENVIRONMENT "$uv" pip install --require-hashes -r requirements.lock
+# Compiled at once: where Python may not write, torch takes seconds more at each import.
+VIRTUAL_ENV=$ENVIRONMENT "$uv" pip install --require-hashes --compile-bytecode -r requirements.lock
 VIRTUAL_ENV=$ENVIRONMENT "$uv" pip install --quiet --no-deps -e .
 touch "$ENVIRONMENT/ready"
 if [ -d .venv ] && [ ! -L .venv ]; then
