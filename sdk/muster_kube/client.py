@@ -77,6 +77,8 @@ class Kube:
                 load_incluster_config(client_configuration=configuration)
             else:
                 file = None if kubeconfig is None else str(kubeconfig)
+                if file is not None and not Path(file).is_file():
+                    raise ApiUnreachable(f"no usable kubeconfig: there is no file {file}")
                 loader = await load_kube_config(
                     file, context=context, client_configuration=configuration, persist_config=False
                 )
