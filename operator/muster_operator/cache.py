@@ -160,6 +160,7 @@ class Cache:
             if before is None or before.facts != pod.facts:
                 self._on_job(owner)
         self._account(pod)
+        self._settle_leftovers(owner)
 
     def pod_gone(self, raw: Raw) -> None:
         """Forget a pod."""
@@ -179,9 +180,13 @@ class Cache:
             self._on_job(owner)
         if not mine:
             self._pods.pop(owner, None)
-        record = self.jobs.get(owner)
-        if record is not None and record.status.placement is None:
-            self.settle(record)  # the last leftover of an attempt lets the job be planned again
+        self._settle_leftovers(owner)
+
+    def _settle_leftovers(self, owner: str | None) -> None:
+        """Leftovers of an attempt keep a job from being planned; the last one lets it again."""
+        record = self.jobs.get(owner) if owner else None
+        if record is not None and record.nodes is None:
+            self.settle(record)
 
     def pods_of(self, uid: str) -> Iterable[PodRecord]:
         """The pods that the job controls."""

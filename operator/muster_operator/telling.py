@@ -24,3 +24,5 @@ def set_up(level: str) -> None:
     )
     # Kopf says of each event of each object that its handler succeeded.
     logging.getLogger("kopf").setLevel(logging.WARNING)
+    # What it warns of, we say ourselves.
+    logging.getLogger("kubernetes").setLevel(logging.ERROR)
