@@ -77,7 +77,7 @@ class Kube:
                 load_incluster_config(client_configuration=configuration)
             else:
                 file = None if kubeconfig is None else str(kubeconfig)
-                if file is not None and not Path(file).is_file():
+                if file is not None and not _is_file(file):
                     raise ApiUnreachable(f"no usable kubeconfig: there is no file {file}")
                 loader = await load_kube_config(
                     file, context=context, client_configuration=configuration, persist_config=False
@@ -296,6 +296,11 @@ class Kube:
         """The Authorization header of a token; plugins and rotated files are asked again."""
         value: str | None = await self._configuration.get_api_key_with_prefix("BearerToken")
         return value
+
+
+def _is_file(path: str) -> bool:
+    """Whether there is such a file, as the loader of it finds out too late for a clear message."""
+    return Path(path).is_file()
 
 
 def has_kubeconfig() -> bool:
