@@ -31,7 +31,7 @@ def plan_cycle(snapshot: Snapshot, policy: Policy, now: float) -> Plan:
     del now  # No rule of this stage looks at the time.
     cycle = _Cycle(snapshot)
     waiting = cycle.admit(turns(snapshot, cycle.trial))
-    while cycle.grow() and waiting:
+    while cycle.grow():
         waiting = cycle.admit(waiting)
     return Plan(tuple(cycle.decisions(policy)))
 
@@ -62,30 +62,30 @@ class _Cycle:
         self.trial = Trial(snapshot)
         self._order: dict[str, Pending] = {}
         self._starts: dict[str, _Start] = {}
-        self._refused: dict[Question, int] = {}
+        self._refused: set[Question] = set()
+        """What did not fit, and does not until something comes free."""
 
     def admit(self, pendings: Iterable[Pending]) -> list[Pending]:
         """Start every gang whose minimum fits, in the given order; give back the others."""
         waiting = []
         for pending in pendings:
             self._order.setdefault(pending.gang.key, pending)
-            if self._refused.get(pending.question) == self.trial.given or not self._start(pending):
+            if pending.question in self._refused or not self._start(pending):
                 waiting.append(pending)
         return waiting
 
     def grow(self) -> bool:
-        """Give elastic gangs that start now more replicas; whether anything came free by that.
+        """Give elastic gangs that start now more replicas; whether one left a node for that.
 
         One replica at a time in queue order means: the first in order takes what it can before the
         next, since a gang that took one replica is still the first. With it the gang is placed
         anew as a whole, since none of it runs yet.
         """
-        has_freed = False
-        for start in self._starts.values():
-            gang = start.pending.gang
-            if start.replicas < gang.replicas:
-                has_freed |= self._grow(start)
-        return has_freed
+        starts = [self._starts[key] for key in self._order if key in self._starts]
+        freed = [self._grow(s) for s in starts if s.replicas < s.pending.gang.replicas]
+        if any(freed):
+            self._refused.clear()
+        return any(freed)
 
     def decisions(self, policy: Policy) -> Iterable[Decision]:
         """One decision for each pending gang, in the order in which they were taken."""
@@ -112,7 +112,7 @@ class _Cycle:
         if obstacle(question, self.trial) is None:
             runs = placed(question, question.replicas, self.trial)
         if runs is None:
-            self._refused[question] = self.trial.given
+            self._refused.add(question)
             return False
         start = self._starts[pending.gang.key] = _Start(pending, runs)
         self.trial.take(question.queue, question.needs, start.spread)
@@ -121,7 +121,6 @@ class _Cycle:
     def _grow(self, start: _Start) -> bool:
         """Place a gang anew, as large as it can be; whether that left some node."""
         question, before = start.pending.question, start.spread
-        given = self.trial.given
         self.trial.give(question.queue, question.needs, before)
         low, high = start.replicas, start.pending.gang.replicas
         while low < high:
@@ -133,10 +132,7 @@ class _Cycle:
                 low, start.runs = middle, runs
         after = start.spread
         self.trial.take(question.queue, question.needs, after)
-        has_left = any(replicas > after.get(node, 0) for node, replicas in before.items())
-        if not has_left:
-            self.trial.given = given
-        return has_left
+        return any(replicas > after.get(node, 0) for node, replicas in before.items())
 
 
 def placed(question: Question, replicas: int, trial: Trial) -> tuple[Run, ...] | None:

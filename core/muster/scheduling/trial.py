@@ -34,8 +34,6 @@ class Trial:
         self.snapshot = snapshot
         self.free = snapshot.free.copy()
         self.held = snapshot.held.copy()
-        self.given = 0
-        """Grows whenever something comes free: until then, what did not fit does not fit now."""
         self._touched = snapshot.touched.copy()
         self._version = snapshot.version
         self._log: list[_Move] = []
@@ -85,7 +83,6 @@ class Trial:
         self.free[:, nodes] -= move.sign * amounts[:, None] * replicas
         self._version += 1
         self._touched[nodes] = self._version
-        self.given += move.sign < 0
         self._charge(move)
 
     def _charge(self, move: _Move) -> None:
