@@ -161,6 +161,20 @@ def test_a_bill_names_the_price_rows_that_it_used_and_says_when_gpus_were_simula
     assert ((ON_DEMAND,), True) == (got.prices, got.is_simulated)
 
 
+def test_by_attempt_all_lines_are_keyed_by_attempt() -> None:
+    epochs = [span(4, 0, 1), span(5, 1, 2), span(5, 3, 4, attempt=2)]
+
+    got = bill(
+        [held(0, 2), held(2, 4, attempt=2)], epochs, [ON_DEMAND], now_ms=0, is_by_attempt=True
+    )
+
+    assert (
+        line(Class.EPOCH, 1, 16, 110_080_000),
+        line(Class.RESTART, 2, 8, 55_040_000),
+        line(Class.EPOCH, 2, 8, 55_040_000),
+    ) == got.lines
+
+
 def test_an_empty_bill_is_priced() -> None:
     assert (Bill(), True) == (bill([], [], [], now_ms=0), Bill().is_priced)
 

@@ -5,15 +5,18 @@ from typing import Any
 
 import httpx2
 import pytest
+from prometheus_client import CollectorRegistry
 
 from muster.errors import InvalidSpec
 from muster_api.cost.schemas import EpochList
 from muster_api.jobs.schemas import JobDetail, JobList
+from muster_api.metrics import RequestMetrics
 from muster_api.queues.schemas import QueueList
+from muster_api.recorder.metrics import RecorderMetrics
 from muster_api.reports.schemas import Acknowledgement
 from muster_api.settings import ApiSettings, RecorderSettings, read, variables
 
-README = Path(__file__).parents[3] / "api" / "README.md"
+README = Path(__file__).parents[3] / "api" / "muster_api" / "README.md"
 
 
 async def operations(client: httpx2.AsyncClient) -> list[tuple[str, dict[str, Any]]]:
@@ -64,6 +67,17 @@ async def test_every_route_and_setting_is_in_the_readme(client) -> None:
     for kind in (ApiSettings, RecorderSettings):
         for variable in variables(kind):
             assert f"`{variable}`" in text
+
+
+def test_every_metric_is_in_the_readme() -> None:
+    registry = CollectorRegistry()
+    RecorderMetrics(registry)
+    RequestMetrics(lambda *_: None, registry)
+    text = README.read_text()
+
+    for family in registry.collect():
+        suffix = "_total" if family.type == "counter" else ""
+        assert f"`{family.name}{suffix}`" in text
 
 
 SETTINGS = {
