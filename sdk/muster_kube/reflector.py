@@ -42,8 +42,8 @@ class Change:
     resource_version: str
     """The version of the collection after this step."""
     is_listed: bool = False
-    """Part of a list. Whoever stores `resource_version`, to go on from it, does so at `SYNCED` only:
-    the rest of the list would be skipped."""
+    """Part of a list. Whoever stores `resource_version` to go on from it does so at `SYNCED` only,
+    or the rest of the list would be skipped."""
 
 
 async def reflect(
