@@ -168,9 +168,8 @@ def raw_of(item: Item) -> dict[str, Any]:
             return {"kind": "metrics", **at, **where, "values": _raw_numbers(item.values)}
         case Checkpoint():
             return {"kind": "checkpoint", **at, **_raw_checkpoint(item)}
-        case Heartbeat():
-            pass
-    return {"kind": "heartbeat", **at}
+        case _:  # A heartbeat says no more than that.
+            return {"kind": "heartbeat", **at}
 
 
 def _checkpoint_of(at: datetime, fields: Fields) -> Checkpoint:

@@ -71,6 +71,7 @@ def join() -> tuple[int, int, torch.device]:
     """This process's rank, the number of ranks and its device; joins the others under torchrun."""
     has_gpu = torch.cuda.is_available()
     device = torch.device("cpu")
+    torch.set_num_threads(1)  # More cores slow so small a network down.
     if has_gpu:
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(device)

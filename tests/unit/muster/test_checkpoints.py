@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.checkpoints import (
@@ -410,6 +410,7 @@ rounds = st.builds(Round, st.integers(1, 4), st.integers(0, 1))
 locations = st.builds(Location, st.integers(0, 30), rounds)
 
 
+@settings(deadline=None)
 @given(st.dictionaries(locations, st.sampled_from(["whole", "hash", "size", "staging"])))
 def test_whatever_was_left_behind_only_a_sound_checkpoint_is_chosen(
     states: dict[Location, str],
@@ -436,6 +437,7 @@ def test_whatever_was_left_behind_only_a_sound_checkpoint_is_chosen(
         assert newer <= passed
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 5), st.booleans()), max_size=8))
 def test_what_a_cut_off_attempt_still_writes_is_never_resumed_from(
     story: list[tuple[int, bool]],
@@ -459,6 +461,7 @@ def test_what_a_cut_off_attempt_still_writes_is_never_resumed_from(
     assert last == (choice.manifest and choice.manifest.location)
 
 
+@settings(deadline=None)
 @given(
     st.builds(
         lambda location, ranks, size: manifest(location, ranks=ranks, size=size),

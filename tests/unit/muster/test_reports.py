@@ -6,7 +6,7 @@ import math
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.errors import InvalidSpec
@@ -247,6 +247,7 @@ items = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(st.builds(Report, wholes, wholes, wholes, st.lists(items, max_size=5).map(tuple)))
 def test_every_report_survives_the_wire(report: Report) -> None:
     body = json.dumps(raw_of_report(report), allow_nan=False)
@@ -254,6 +255,7 @@ def test_every_report_survives_the_wire(report: Report) -> None:
     assert report == report_of(json.loads(body))
 
 
+@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.reports import Epoch, EpochEvent, Item, Step
@@ -91,6 +91,7 @@ def test_a_long_queue_leaves_in_several_reports() -> None:
     assert 0 == len(box)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["step", "epoch", "send", "settle"])),
     st.integers(1, 6),
