@@ -22,7 +22,7 @@ import yaml
 from clusters import blocking
 from eventually import eventually
 from muster_cli.main import run
-from muster_kube import NAMESPACES, NODES, ApiForbidden, ApiUnauthorized, Kube
+from muster_kube import NODES, PODS, ApiForbidden, ApiUnauthorized, Kube
 from muster_local import lifecycle, recipes, state, status
 from muster_local.ports import is_free
 from muster_local.shape import Options
@@ -203,22 +203,19 @@ def test_two_live_side_by_side_and_one_that_was_killed_comes_back(
     one: Cluster, home: Path
 ) -> None:
     two = lifecycle.up(Options("two", nodes=1, no_platform=True))
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}}
-    ask(two, lambda kube: kube.create(NAMESPACES.path(), namespace))
+    sleeper = start_sleeper(two)
     for component in two.components:
         os.kill(component.pid, signal.SIGKILL)
     asyncio.run(eventually(lambda: not any(each.is_alive() for each in two.components)))
-    server = two.component(recipes.API_SERVER)
-    assert server is not None
-    port = urlsplit(server.url or "").port
 
-    with closing(socket.create_server(("127.0.0.1", port or 0))):
+    with closing(socket.create_server(("127.0.0.1", port_of(two, recipes.API_SERVER)))):
         # Somebody took its port meanwhile.
         again = lifecycle.up(Options("two", no_platform=True))
 
     assert status.is_whole(status.report(again))
-    assert ask(again, lambda kube: kube.get(NAMESPACES.path(name="kept")))
-    assert server.url != getattr(again.component(recipes.API_SERVER), "url", None)
+    assert port_of(two, recipes.API_SERVER) != port_of(again, recipes.API_SERVER)
+    asyncio.run(eventually(lambda: phase_of_sleeper(again) == "Running"))
+    assert sleeper.is_running()
     assert status.is_whole(status.report(one))
 
     lifecycle.down("two")
@@ -226,10 +223,47 @@ def test_two_live_side_by_side_and_one_that_was_killed_comes_back(
     assert not (home / "two").exists()
     assert [] == [each.name for each in again.components if psutil.pid_exists(each.pid)]
     assert all(is_free(urlsplit(each.url).port or 0) for each in again.components if each.url)
+    assert not sleeper.is_running()
     assert ["one"] == state.names()
     assert status.is_whole(status.report(one))
 
 
+def start_sleeper(cluster: Cluster) -> psutil.Process:
+    """The process of a pod that sleeps on the first node."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "sleeper"},
+        "spec": {
+            "nodeName": "node-0",
+            "containers": [{"name": "main", "image": "local", "command": list(SLEEP)}],
+        },
+    }
+    ask(cluster, lambda kube: kube.create(PODS.path("default"), pod))
+
+    def found() -> list[psutil.Process]:
+        return [each for each in psutil.process_iter(["cmdline"]) if is_sleeper(each)]
+
+    return asyncio.run(eventually(found))[0]
+
+
+def is_sleeper(process: psutil.Process) -> bool:
+    # The exact arguments: those of a shell or launcher around it contain them too.
+    return tuple(process.info["cmdline"] or ()) == SLEEP
+
+
+def phase_of_sleeper(cluster: Cluster) -> str:
+    pod = ask(cluster, lambda kube: kube.get(PODS.path("default", "sleeper")))
+    return str(pod["status"]["phase"])
+
+
+def port_of(cluster: Cluster, name: str) -> int:
+    component = cluster.component(name)
+    assert component is not None
+    return urlsplit(component.url or "").port or 0
+
+
+SLEEP = ("sleep", "98765.4321")
 MUSTER = (sys.executable, "-c", "from muster_cli.main import main; main()", "local")
 
 
