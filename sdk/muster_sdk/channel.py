@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import httpx2
 
 _TIMEOUT_SECONDS: Final = 5.0
-_REFUSED: Final = {400, 413, 422}
-"""The report itself is wrong: sending it again would be answered the same."""
+_REFUSED: Final = {400, 409, 413, 422}
+"""The report is wrong, or its attempt is over: sending it again would be answered the same."""
 
 
 class Undelivered(Exception):

@@ -64,6 +64,8 @@ class Reporter:
         self._closing = threading.Event()
         self._deadline = float("inf")
         self._failures = 0
+        self._refused = 0
+        self._last_refusal = ""
         self._thread = threading.Thread(target=self._run, name="muster-reports", daemon=True)
 
     def start(self) -> "Reporter":
@@ -121,7 +123,7 @@ class Reporter:
             try:
                 self.directive = self._channel.deliver(report)
             except Refused as error:
-                log.warning("report refused: items=%d reason=%s", len(report.items), error)
+                self._count_refusal(error, len(report.items))
             except Undelivered as error:
                 self._count_failure(error)
                 return is_any
@@ -135,6 +137,12 @@ class Reporter:
         self._failures += 1
         if self._failures == 1:
             log.warning("reports wait, training goes on: reason=%s", error)
+
+    def _count_refusal(self, error: Refused, items: int) -> None:
+        self._refused += items
+        if str(error) != self._last_refusal:  # Each reason once: it may come every second.
+            log.warning("report refused: items=%d reason=%s", self._refused, error)
+        self._last_refusal = str(error)
 
     def _count_success(self) -> None:
         if self._failures:

@@ -252,6 +252,17 @@ async def test_a_report_that_will_never_be_taken_does_not_block_the_next(
     assert "report refused: items=1 reason=HTTP 422: items[0]: no" in caplog.messages
 
 
+async def test_an_attempt_that_is_over_says_so_once(
+    api: FakeApi, reporter: Reporter, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.answer = lambda *_: (409, b"attempt 2 is over")
+    for number in range(1, 4):
+        reporter.say(step(number))
+        await eventually(lambda sent=number: len(api.requests) >= sent)
+
+    assert ["report refused: items=1 reason=HTTP 409: attempt 2 is over"] == caplog.messages
+
+
 async def test_a_rotated_token_is_used_at_once(
     api: FakeApi, token: Path, reporter: Reporter
 ) -> None:
