@@ -14,7 +14,7 @@ help:  ## Say what can be made
 
 setup:  ## Make .venv with the `muster` command, and find or build the control plane's binaries
 	@deploy/setup.sh
-	@$(bin)/python -m muster_local.binaries
+	@$(bin)/python -m muster_local.binaries >/dev/null
 
 demo: setup  ## Train the example on a local cluster and see what each epoch cost (leaves the cluster up)
 	@$(bin)/python -m muster_cli.demo
