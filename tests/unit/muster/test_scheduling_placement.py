@@ -222,19 +222,38 @@ CASES = {
         ),
         {"g": "n1 n2 n3 n4 n8"},
     ),
-    "twelve nodes in a tree with five busy: the free ones nearest to each other are taken": (
+    "of three switches over six, with five of twelve nodes cordoned, the one that holds it": (
         Cluster.of(
             levels=BLOCKS,
             nodes=[
-                node(f"n{n}", 1, block=f"b{(n - 1) // 6}", rack=f"r{(n - 1) // 3}")
+                node(
+                    f"n{n}",
+                    block=f"sw2{(n + 3) // 4}",
+                    rack=f"sw1{(n + 1) // 2}",
+                    is_cordoned=n in {1, 3, 6, 11, 12},
+                )
                 for n in range(1, 13)
             ],
+            gangs=[gang("g", 3, 8)],
+        ),
+        {"g": "n7 n8 n5"},
+    ),
+    "a gang that needs every node waits for the busy ones": (
+        Cluster.of(
+            nodes=nodes("n1 n2 n3 n4"),
             gangs=[
-                *(holding(gang(f"busy{n}"), f"n{n}") for n in (1, 3, 6, 10, 11)),
-                gang("g", 3),
+                *(holding(gang(f"r{n}", 1, 8), f"n{n}") for n in range(1, 5)),
+                gang("big", 4, 8, priority=10),
             ],
         ),
-        {"g": "n7 n8 n9"},
+        {"big": "InsufficientCapacity"},
+    ),
+    "a gang whose members went to nodes that died holds up nobody": (
+        Cluster.of(
+            nodes=[node("n1", 1, is_ready=False), *nodes("n2 n3 n4 n5", 1)],
+            gangs=[holding(gang("g", 4), "n1 n2 n3 n4"), gang("next")],
+        ),
+        {"next": "n5"},
     ),
     "each part lies within one rack": (
         Cluster.of(
