@@ -20,6 +20,8 @@ def run(connection: sa.Connection) -> None:
         target_metadata=metadata,
         transaction_per_migration=True,
         compare_type=True,
+        # SQLite can do it too, once the driver leaves transactions to us.
+        transactional_ddl=True,
         # SQLite can't change a column in place.
         render_as_batch=True,
     )

@@ -20,6 +20,8 @@ Json = Mapping[str, Any]
 
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _PENDING: Final = "Pending"
+_SECOND_MS: Final = 999
+"""Kubelets and conditions tell whole seconds, rounded down; so it was by the second's end."""
 
 
 def job_facts(obj: Json) -> JobFacts:
@@ -197,19 +199,14 @@ def _pod_end(pod: Json, gone_ms: int | None) -> int | None:
     ]
     known = [end for end in ends if end is not None]
     if known and len(known) == len(ends):
-        return max(known)
+        return max(known) + _SECOND_MS
     # The kubelet did not tell: killed with its node, evicted, or deleted before it ran.
     if gone_ms is not None:
         planned = _ms(pod["metadata"].get("deletionTimestamp"))
         return gone_ms if planned is None else min(gone_ms, planned)
-    return max(
-        (
-            at
-            for condition in status.get("conditions") or ()
-            if (at := _ms(condition.get("lastTransitionTime"))) is not None
-        ),
-        default=_ms(pod["metadata"].get("creationTimestamp")),
-    )
+    told = [_ms(each.get("lastTransitionTime")) for each in status.get("conditions") or ()]
+    told.append(_ms(pod["metadata"].get("creationTimestamp")))
+    return max((at for at in told if at is not None), default=0) + _SECOND_MS
 
 
 def _ms(text: object) -> int | None:

@@ -27,6 +27,11 @@ ended_ms: Final = sa.case(
         holdings.c.is_end_uncertain,
         sa.func.coalesce(attempts.c.ended_ms, holdings.c.pod_ended_ms),
     ),
+    # A kubelet tells the second in which a pod ended; the operator's time within it is finer.
+    (
+        (holdings.c.pod_ended_ms - attempts.c.ended_ms).between(0, 999),
+        attempts.c.ended_ms,
+    ),
     else_=holdings.c.pod_ended_ms,
 )
 """When a replica gave its GPUs back, NULL while it holds them. A pod that outlives its attempt

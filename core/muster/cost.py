@@ -5,10 +5,11 @@ starts and ends of epochs and at price changes; each piece goes to one line, by 
 
     startup      attempt 1, until its first epoch starts
     restart      a later attempt, until its first epoch starts
-    epoch        inside an epoch (of any attempt: lines merge by the epoch's number)
+    epoch        from the start of an epoch to the start of the next one, with the evaluation and
+                 saving in between (of any attempt: lines merge by the epoch's number)
     interrupted  inside an epoch that a failure cut short; it still belongs to that epoch
     shutdown     after the last epoch of an attempt, until the GPUs are given back
-    other        between epochs, or in a job that reports none
+    other        in a job that reports no epochs
 
 Amounts stay exact fractions until the end and are rounded once, by largest remainder, so that the
 lines add up to the total. GPU time without a price makes its line and the total unknown (None),
@@ -225,7 +226,7 @@ def _start_of(attempt: int) -> Class:
 
 
 def _place(span: EpochSpan) -> tuple[int, ...]:
-    """Its place among the others. Total, so that the order in which they are read is irrelevant."""
+    """Its place among the others. Total, so that the order in which they come is irrelevant."""
     end = (1, 0) if span.end_ms is None else (0, span.end_ms)
     return (span.attempt, span.start_ms, span.epoch, *end)
 
@@ -242,17 +243,13 @@ def _phases(epochs: Iterable[EpochSpan], failed: frozenset[int]) -> Mapping[int,
 
 
 def _steps(attempt: int, spans: Sequence[EpochSpan], *, is_failed: bool) -> _Steps:
-    """Start, epochs, what lies between them, and the end.
-
-    An epoch ends where the next one starts at the latest: its end may never have been reported.
-    """
+    """Start, epochs up to the start of the next one, and what comes after the last."""
     steps: list[tuple[int, Key]] = [(_EVER, (_start_of(attempt), attempt))]
     for span, after in zip_longest(spans, spans[1:]):
         is_cut_short = after is None and span.end_ms is None and is_failed
         steps.append(
             (span.start_ms, (Class.INTERRUPTED if is_cut_short else Class.EPOCH, span.epoch))
         )
-        if span.end_ms is not None and (after is None or span.end_ms < after.start_ms):
-            rest = Class.SHUTDOWN if after is None else Class.OTHER
-            steps.append((max(span.start_ms, span.end_ms), (rest, attempt)))
+        if after is None and span.end_ms is not None:
+            steps.append((max(span.start_ms, span.end_ms), (Class.SHUTDOWN, attempt)))
     return steps

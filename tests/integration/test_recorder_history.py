@@ -102,13 +102,15 @@ async def test_a_job_is_followed_from_its_decision_to_its_end(
             assert not found["metadata"].get("finalizers")
             return (found.get("status") or {}).get("cost") or {}
 
-        # Whole seconds: the kubelet's times have no fraction. Prices of the shipped list.
-        seconds = (36_000 + start % 1000 * -1 % 1000, 72_000 + start % 1000 * -1 % 1000)
         cost = await eventually(told)
 
     rows, micro_usd = await bill_in(database, uid)
     assert [(1, 0, 2), (1, 1, 2)] == [row[:3] for row in rows]
-    assert all(abs(row[3] - want) <= 1000 for row, want in zip(rows, seconds, strict=True))
+    # A kubelet's times have no fraction.
+    assert all(
+        abs(row[3] - want) <= 1000 for row, want in zip(rows, (36_000, 72_000), strict=True)
+    )
+    # Prices of the list that is shipped.
     want_usd = (rows[0][3] * 2 * 3_930_000 + rows[1][3] * 2 * 2_360_000) / 3_600_000
     assert abs(want_usd - micro_usd) < 1
     assert micro_usd == cost["microUsd"]
@@ -310,8 +312,8 @@ async def story(scene: Scene) -> tuple[str, str]:
     second = {"attempt": 2, "decidedAt": text_of(start + 20_000), "nodes": [node]}
     await scene.set_status(job, attempts=[over, second])
     await scene.end_pod(pod, at_ms=start + 50_000)
-    ended = {**second, "endedAt": text_of(start + 51_000), "outcome": "Succeeded"}
-    finished = text_of(start + 51_000)
+    ended = {**second, "endedAt": text_of(start + 50_500), "outcome": "Succeeded"}
+    finished = text_of(start + 50_500)
     await scene.set_status(
         job, phase="Succeeded", attempts=[over, ended], placement=None, finishedAt=finished
     )
@@ -357,8 +359,9 @@ async def test_killed_between_any_two_transactions_nothing_is_lost_or_counted_tw
     async with Database.opened(database_url) as database:
         twice, _ = await bill_in(database, job)
         once, _ = await bill_in(database, other)
-        assert [(1, 0, 2, 10_000), (2, 0, 2, 30_000)] == twice
-        assert [(1, 0, 2, 30_000)] == once
+        # Ended in the same second as its attempt, or in a whole second of its own.
+        assert [(1, 0, 2, 10_999), (2, 0, 2, 30_500)] == twice
+        assert [(1, 0, 2, 30_999)] == once
         found, gone = await stored(database, job), await stored(database, other)
         assert found is not None
         assert gone is not None

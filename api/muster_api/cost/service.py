@@ -7,7 +7,7 @@ from muster.cost import OF_AN_EPOCH, Bill, Line, bill
 from muster.money import seconds, usd
 from muster.times import text_of
 from muster_api.cost.schemas import Cost, CostLine, EpochItem, EpochList, Price
-from muster_api.jobs.service import known
+from muster_api.jobs.service import known, live_job
 from muster_api.parts import Parts
 from muster_db.database import Transaction
 from muster_db.holdings import HoldingRepository
@@ -19,8 +19,9 @@ from muster_db.reports import ReportRepository
 
 async def cost_of(parts: Parts, namespace: str, name: str, *, is_by_attempt: bool) -> Cost:
     """What the job cost until now."""
+    live = await live_job(parts, namespace, name)
     async with parts.database.reading() as transaction:
-        job = await known(transaction, namespace, name, None)
+        job = await known(transaction, namespace, name, live)
         made = await _bill(transaction, job, parts.clock(), is_by_attempt=is_by_attempt)
     each, total = seconds([line.gpu_ms for line in made.lines])
     return Cost(
@@ -50,8 +51,9 @@ async def cost_of(parts: Parts, namespace: str, name: str, *, is_by_attempt: boo
 async def epochs_of(parts: Parts, namespace: str, name: str) -> EpochList:
     """The epochs of the job, with what each cost."""
     now_ms = parts.clock()
+    live = await live_job(parts, namespace, name)
     async with parts.database.reading() as transaction:
-        job = await known(transaction, namespace, name, None)
+        job = await known(transaction, namespace, name, live)
         made = await _bill(transaction, job, now_ms, is_by_attempt=False)
         rows = await ReportRepository(transaction, job.uid).epochs()
         tries = await JobRepository(transaction).attempts_of(job.uid)

@@ -61,7 +61,7 @@ async def listed(
 
 async def read(parts: Parts, namespace: str, name: str) -> JobDetail:
     """The job of this name: the one that exists, else the last one that did."""
-    live = await _live(parts, namespace, name)
+    live = await live_job(parts, namespace, name)
     async with parts.database.reading() as transaction:
         job = await known(transaction, namespace, name, live)
         return await _detail(parts, transaction, job, live)
@@ -69,7 +69,7 @@ async def read(parts: Parts, namespace: str, name: str) -> JobDetail:
 
 async def cancel(parts: Parts, namespace: str, name: str) -> JobDetail:
     """Delete the job; its history stays."""
-    live = await _live(parts, namespace, name)
+    live = await live_job(parts, namespace, name)
     async with parts.database.reading() as transaction:
         job = await known(transaction, namespace, name, live)
         if live is None:
@@ -96,7 +96,8 @@ async def known(
     return Job(**values) if stored is None else replace(stored, **values, deleted_ms=None)
 
 
-async def _live(parts: Parts, namespace: str, name: str) -> dict[str, Any] | None:
+async def live_job(parts: Parts, namespace: str, name: str) -> dict[str, Any] | None:
+    """The job's object, None where there is none."""
     try:
         return await parts.cluster.job(namespace, name)
     except ApiNotFound:

@@ -41,8 +41,9 @@ class Telling:
         self._clock = clock
         self._metrics = metrics
         self._every_ms = every_ms
-        self._told_ms: dict[str, int] = {}
-        """When a job was told of last. Lost with the process: one write more, at most."""
+        self._told_ms: dict[tuple[str, bool], int] = {}
+        """When a job was told of last, in its life and after its end, whose first words need not
+        wait. Lost with the process: one write more, at most."""
 
     async def tell(self) -> None:
         """Write what is due."""
@@ -54,12 +55,11 @@ class Telling:
         for job in due:
             await self._tell(job, wanted[job.uid], now_ms)
         current = {job.uid for job in jobs}
-        self._told_ms = {uid: at for uid, at in self._told_ms.items() if uid in current}
+        self._told_ms = {key: at for key, at in self._told_ms.items() if key[0] in current}
 
     def _is_due(self, job: Job, now_ms: int) -> bool:
-        told_ms = self._told_ms.get(job.uid)
-        # Its last words need not wait: nothing comes after them.
-        return told_ms is None or job.is_final or now_ms - told_ms >= self._every_ms
+        told_ms = self._told_ms.get((job.uid, job.is_final))
+        return told_ms is None or now_ms - told_ms >= self._every_ms
 
     async def _wanted(
         self, transaction: Transaction, jobs: list[Job], now_ms: int
@@ -91,6 +91,9 @@ class Telling:
                 async with self._database.writing() as transaction:
                     await JobRepository(transaction).settle(job.uid)
             return
+        if job.is_final and not is_final:
+            # Its pods are just ending: what it cost will be less than it seems now.
+            return
         try:
             # An apply takes no notice of a uid: read first, and write to what was read only.
             metadata = (await self._kube.get(JOBS.path(job.namespace, job.name)))["metadata"]
@@ -106,7 +109,7 @@ class Telling:
         except (ApiNotFound, StaleVersion):
             # Gone, or the operator wrote in between: the watch says so, and we look again.
             return
-        self._told_ms[job.uid] = now_ms
+        self._told_ms[job.uid, job.is_final] = now_ms
         self._metrics.told.inc()
 
 

@@ -37,15 +37,15 @@ def pod(phase: str, *ends: str | None, **metadata: Any) -> dict[str, Any]:
 
 ENDS = {
     "one that runs has none": (pod("Running", None), None, None),
-    "the last container's, if all ended": (
+    "the last container's, if all ended, by the end of that second": (
         pod("Succeeded", "2026-12-01T09:40:00Z", "2026-12-01T09:41:00Z"),
         None,
-        "2026-12-01T09:41:00Z",
+        "2026-12-01T09:41:00.999Z",
     ),
     "one that failed without the kubelet's word ended when its conditions last changed": (
         pod("Failed"),
         None,
-        "2026-12-01T09:45:00Z",
+        "2026-12-01T09:45:00.999Z",
     ),
     "one that was killed with its node ended when it was gone": (pod("Running", None), NOW, NOW),
     "one that was to be gone earlier was": (
@@ -56,7 +56,7 @@ ENDS = {
     "one that ended before it was deleted ended then": (
         pod("Succeeded", "2026-12-01T09:40:00Z"),
         NOW,
-        "2026-12-01T09:40:00Z",
+        "2026-12-01T09:40:00.999Z",
     ),
 }
 
