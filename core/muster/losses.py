@@ -44,6 +44,12 @@ class PodFacts:
         return self.phase == "Succeeded"
 
     @property
+    def is_on_its_way(self) -> bool:
+        """Whether it starts or runs, and nothing speaks against that."""
+        is_going = self.deleting_since is not None or bool(self.loss.disruption)
+        return self.phase in ("Pending", "Running") and not is_going
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing of it can run any more: then it holds no GPU either."""
         return self.phase in ("Succeeded", "Failed")

@@ -8,7 +8,7 @@ accounts for them (orphans of a deleted job, leftovers of an earlier attempt).
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from muster.errors import InvalidSpec
 from muster.job_status import Phase, status_of
@@ -28,6 +28,13 @@ from muster_operator.versions import Versions
 Raw = dict[str, Any]
 
 
+class OnJob(Protocol):
+    """Where jobs are marked to be looked at again."""
+
+    def __call__(self, uid: str, *, is_urgent: bool = True) -> None:
+        """Have the job with *uid* looked at soon."""
+
+
 class Cache:
     """Tells *on_job* which job to look at again, and *on_capacity* when a cycle is worthwhile."""
 
@@ -35,7 +42,7 @@ class Cache:
         self,
         *,
         has_scheduler: bool,
-        on_job: Callable[[str], None],
+        on_job: OnJob,
         on_capacity: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
@@ -157,8 +164,9 @@ class Cache:
             mine = self._pods.setdefault(owner, {})
             before = mine.get(pod.uid)
             mine[pod.uid] = pod
-            if before is None or before.facts != pod.facts:
-                self._on_job(owner)
+            if pod.facts is not None and (before is None or before.facts != pod.facts):
+                # A gang that comes along is told of when there is time, what goes wrong at once.
+                self._on_job(owner, is_urgent=not pod.facts.is_on_its_way)
         self._account(pod)
         self._settle_leftovers(owner)
 

@@ -82,7 +82,9 @@ class Operator:
             clock=time.time,
         )
         self.sources = Sources(kube, self.cache, settings, self.metrics)
-        self._stories = Stories(kube, self.metrics, settings.events_per_second)
+        self._stories = Stories(
+            kube, self.metrics, settings.events_per_second, lambda: self._queue.is_pressed
+        )
         self._reconciler = Reconciler(
             settings,
             self.cache,
@@ -111,8 +113,8 @@ class Operator:
         finally:
             await self._queue.close()
 
-    def _on_job(self, uid: str) -> None:
-        self._queue.mark(uid)
+    def _on_job(self, uid: str, *, is_urgent: bool = True) -> None:
+        self._queue.mark(uid, is_urgent=is_urgent)
 
     def _on_capacity(self) -> None:
         self.cycles.trigger()

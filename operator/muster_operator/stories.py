@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -21,16 +22,25 @@ from muster_operator.telling import line
 _log = logging.getLogger(__name__)
 _MAX_WAITING: Final = 10_000
 _MAX_MESSAGE: Final = 1000
-_BURST: Final = 25.0
+_BURST: Final = 10.0
+_PRESSED: Final = 0.1
 
 
 class Stories:
     """Posts events in the background, as fast as it may."""
 
-    def __init__(self, kube: Kube, metrics: Metrics, per_second: float) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        metrics: Metrics,
+        per_second: float,
+        is_pressed: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """While *is_pressed*, events take a tenth of their rate: work goes before words."""
         self._kube = kube
         self._metrics = metrics
         self._per_second = per_second
+        self._is_pressed = is_pressed
         self._waiting: deque[dict[str, Any]] = deque()
         self._news = asyncio.Event()
         self._count = 0
@@ -52,7 +62,8 @@ class Stories:
                 self._news.clear()
                 await self._news.wait()
             now = time.monotonic()
-            allowance = min(_BURST, allowance + (now - then) * self._per_second)
+            rate = self._per_second * (_PRESSED if self._is_pressed() else 1.0)
+            allowance = min(_BURST, allowance + (now - then) * rate)
             then = now
             if allowance < 1.0:
                 await asyncio.sleep((1.0 - allowance) / self._per_second)

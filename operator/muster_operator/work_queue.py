@@ -52,6 +52,11 @@ class WorkQueue:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    @property
+    def is_pressed(self) -> bool:
+        """Whether urgent keys wait for their turn."""
+        return bool(self._urgent)
+
     def mark(self, key: str, *, is_urgent: bool = True) -> None:
         """Have *key* looked at soon."""
         was = self._marked.get(key)
@@ -86,10 +91,15 @@ class WorkQueue:
 
     def _next(self) -> str | None:
         """The next key. One that was moved from lazy to urgent is met twice, and skipped once."""
+        if self._lazy_busy == 0 and (key := self._next_lazy()) is not None:
+            return key  # urgent ones may never end, and the others must not wait for ever
         while self._urgent:
             key = self._urgent.popleft()
             if key in self._marked and key not in self._busy:
                 return key
+        return self._next_lazy()
+
+    def _next_lazy(self) -> str | None:
         while self._lazy and self._lazy_busy < self._lazy_width:
             key = self._lazy.popleft()
             if key in self._marked and key not in self._busy:

@@ -30,12 +30,16 @@ class World:
         self.now = NOW
         self.cache = Cache(
             has_scheduler=False,
-            on_job=self.marked.append,
+            on_job=self._mark,
             on_capacity=self._trigger,
             clock=lambda: self.now,
         )
         self.put("queues", "default", spec={})
         self.nodes = [self.node(f"n{index}", gpus) for index in range(nodes)]
+
+    def _mark(self, uid: str, *, is_urgent: bool = True) -> None:
+        self.marked.append(uid)
+        self.urgent = is_urgent
 
     def _trigger(self) -> None:
         self.triggers += 1
@@ -335,6 +339,18 @@ def test_the_seen_replicas_are_those_of_the_current_attempt() -> None:
     facts = world.cache.scene(record, NOW, Rules()).job
 
     assert (frozenset(), None) == (facts.seen, facts.refusal)
+
+
+def test_what_goes_wrong_is_urgent_and_what_goes_well_is_not() -> None:
+    world = World()
+    raw = world.placed_job()
+    world.pod(raw, 0, "Running")
+
+    assert not world.urgent
+
+    world.pod(raw, 0, "Failed")
+
+    assert world.urgent
 
 
 def test_a_pod_that_is_to_go_is_not_told_so_twice() -> None:

@@ -67,20 +67,37 @@ async def test_urgent_keys_go_first_and_lazy_ones_use_few_places() -> None:
     hands.queue.open()
     await eventually(lambda: len(hands.busy) == 2)
 
-    assert ["u1", "l1"] == hands.busy
+    assert ["l1", "u1"] == sorted(hands.busy)
 
     hands.gate.set()
     await eventually(lambda: sorted(hands.done) == ["l1", "l2", "u1"])
 
 
-async def test_a_lazy_key_may_become_urgent() -> None:
+async def test_lazy_keys_do_not_wait_for_the_last_urgent_one() -> None:
+    hands = Hands(width=1)
+    for index in range(5):
+        hands.queue.mark(f"u{index}")
+    hands.queue.mark("l1", is_urgent=False)
+    hands.gate.set()
+    hands.queue.open()
+    await eventually(lambda: len(hands.done) == 6)
+
+    assert hands.done.index("l1") < 5
+    assert not hands.queue.is_pressed
+
+
+async def test_a_lazy_key_that_becomes_urgent_is_handled_once() -> None:
     hands = Hands(width=1)
     hands.gate.set()
-    hands.queue.mark("a", is_urgent=False)
+    for key in ("a", "b"):
+        hands.queue.mark(key, is_urgent=False)
     hands.queue.mark("b")
-    hands.queue.mark("a")
     hands.queue.open()
-    await eventually(lambda: hands.done == ["b", "a"])
+    await eventually(lambda: len(hands.done) == 2)
+    hands.queue.mark("c", is_urgent=False)
+    await eventually(lambda: len(hands.done) == 3)
+
+    assert ["a", "b", "c"] == hands.done
 
 
 async def test_of_two_wishes_for_later_the_earlier_counts() -> None:
