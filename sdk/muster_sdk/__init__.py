@@ -63,8 +63,6 @@ def init(
     uri = str(checkpoints or settings.checkpoint_uri)
     if settings.is_in_job:
         leave_last_line(settings.termination_log)
-        if not uri:
-            log.warning("nothing will be saved: the job has no spec.checkpoint.uri")
     gang = Gang(settings)
     telling = _telling(settings, gang)
     run = Run(settings, gang, telling, _checkpoints(uri, settings, gang, telling) if uri else None)

@@ -41,6 +41,7 @@ class Run:
         self._progress = Progress()
         self._metrics: dict[str, SupportsFloat] = {}
         self._has_batches = False
+        self._has_warned = False
         self._closed_epoch: int | None = None
         """The epoch that a checkpoint takes for done; a step in it shows that it wasn't."""
 
@@ -169,6 +170,7 @@ class Run:
         if step is not None:
             self._progress.step = step
         if self._checkpoints is None:
+            self._warn_of_no_place()
             return None
         progress = self._progress.as_state()
         progress["is_epoch_done"] = self._is_epoch_over() if epoch_done is None else epoch_done
@@ -187,6 +189,11 @@ class Run:
     def close(self) -> None:
         """Send what is left to report, for at most a few seconds. Happens by itself at exit."""
         self._telling.close()
+
+    def _warn_of_no_place(self) -> None:
+        if self.is_in_job and self.rank == 0 and not self._has_warned:
+            log.warning("nothing is saved: the job has no spec.checkpoint.uri")
+        self._has_warned = True
 
     def _is_epoch_over(self) -> bool:
         if self._has_batches:

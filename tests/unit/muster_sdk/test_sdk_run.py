@@ -307,15 +307,16 @@ def test_ranks_that_cannot_speak_to_each_other_do_not_save(tmp_path: Path) -> No
     assert [] == list(tmp_path.iterdir())
 
 
-def test_a_job_without_a_place_for_checkpoints_is_told_so(
-    caplog: pytest.LogCaptureFixture, tmp_path: Path
+def test_a_job_without_a_place_for_checkpoints_is_told_so_once(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    run = muster.init(
-        environ={"MUSTER_JOB": "digits", "MUSTER_TERMINATION_LOG": str(tmp_path / "none")}
-    )
+    run = run_in(None, job="digits")
+    assert not caplog.messages
 
-    assert ["nothing will be saved: the job has no spec.checkpoint.uri"] == caplog.messages
-    assert run.is_in_job
+    for step in (1, 2):
+        assert run.save(step) is None
+
+    assert ["nothing is saved: the job has no spec.checkpoint.uri"] == caplog.messages
 
 
 def test_in_a_job_the_round_is_the_platform_s(tmp_path: Path) -> None:
