@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from muster import wire
-from muster.errors import NotFound
+from muster.errors import MusterError, NotFound
 from muster_cli.follow import ENDED
 from muster_kube import JOBS, PODS, ApiError, ApiNotFound, Kind, Kube, reflect
 
@@ -90,22 +90,32 @@ async def follow_logs(
     kube: Kube, namespace: str, job: str, selection: Selection, write: Write
 ) -> None:
     """Write what the chosen replicas print, as it comes, until the job has ended."""
-    followed = _Followed(kube, write)
-    async with asyncio.TaskGroup() as group:
+    # Asked once in plain: a watch goes on trying what is forbidden.
+    await kube.list(PODS.path(namespace), query=_of_job(job))
+    try:
+        async with asyncio.TaskGroup() as group:
+            await _follow(kube, namespace, job, _Followed(kube, selection, write, group))
+    except ExceptionGroup as failures:
+        known = failures.subgroup(MusterError)
+        if known is None:
+            raise
+        raise known.exceptions[0] from failures
 
-        async def watch_pods() -> None:
-            async for change in reflect(kube, PODS.path(namespace), query=_of_job(job)):
-                if change.object and change.kind is not Kind.DELETED:
-                    followed.start(group, change.object, selection)
 
-        watcher = group.create_task(watch_pods())
-        await _end_of(kube, namespace, job)
-        # The watch may be a moment behind; the last words of a failed replica must not be lost.
-        pods, _ = await kube.list(PODS.path(namespace), query=_of_job(job))
-        for pod in pods:
-            followed.start(group, pod, selection)
-        await asyncio.gather(*followed.tasks.values())
-        watcher.cancel()
+async def _follow(kube: Kube, namespace: str, job: str, followed: "_Followed") -> None:
+    async def watch_pods() -> None:
+        async for change in reflect(kube, PODS.path(namespace), query=_of_job(job)):
+            if change.object and change.kind is not Kind.DELETED:
+                followed.start(change.object)
+
+    watcher = followed.group.create_task(watch_pods())
+    await _end_of(kube, namespace, job)
+    # The watch may be a moment behind; the last words of a failed replica must not be lost.
+    pods, _ = await kube.list(PODS.path(namespace), query=_of_job(job))
+    for pod in pods:
+        followed.start(pod)
+    await asyncio.gather(*followed.tasks.values())
+    watcher.cancel()
 
 
 @dataclass(slots=True)
@@ -113,14 +123,18 @@ class _Followed:
     """The pods whose output is being written, each once."""
 
     kube: Kube
+    selection: Selection
     write: Write
+    group: asyncio.TaskGroup
     tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
-    def start(self, group: asyncio.TaskGroup, pod: Json, selection: Selection) -> None:
+    def start(self, pod: Json) -> None:
         """Write the output of *pod* if it is wanted, has begun and is not being written yet."""
         uid = pod["metadata"]["uid"]
-        if uid not in self.tasks and selection.includes(pod) and has_started(pod):
-            self.tasks[uid] = group.create_task(_print(self.kube, pod, self.write, follow="true"))
+        if uid not in self.tasks and self.selection.includes(pod) and has_started(pod):
+            self.tasks[uid] = self.group.create_task(
+                _print(self.kube, pod, self.write, follow="true")
+            )
 
 
 def has_started(pod: Json) -> bool:

@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,20 @@ def muster(*arguments: str, given: str | None = None) -> "subprocess.CompletedPr
     return subprocess.run(
         [MUSTER, *arguments], input=given, capture_output=True, text=True, timeout=240, check=False
     )
+
+
+@contextmanager
+def following(job: str) -> Iterator[list[str]]:
+    """Follows the log of *job* until it ends; what was printed is in the list afterwards."""
+    printed: list[str] = []
+    with subprocess.Popen(
+        [MUSTER, "logs", job, "-f"], stdout=subprocess.PIPE, text=True
+    ) as command:
+        try:
+            yield printed
+            printed.append(command.communicate(timeout=30)[0])
+        finally:
+            command.kill()
 
 
 def answer(*arguments: str) -> Any:
@@ -128,13 +143,15 @@ async def test_a_gang_that_loses_a_replica_goes_on_from_its_checkpoint(api, tmp_
     def job():
         return api.job("default", "digits")
 
-    await eventually(lambda: job()["checkpoint"]["verified"], within=120)
-    kill_replica(job()["uid"], 1)
-    await eventually(lambda: job()["phase"] in ENDED, within=120)
+    with following("digits") as printed:
+        await eventually(lambda: job()["checkpoint"]["verified"], within=120)
+        kill_replica(job()["uid"], 1)
+        await eventually(lambda: job()["phase"] in ENDED, within=120)
     found = answer("describe", "digits")
 
     assert ("Succeeded", 2) == (found["phase"], found["attempt"]), found["message"]
-    assert "resumed from step-" in muster("logs", "digits", "--rank", "0").stdout
+    assert "starting anew" in printed[0]
+    assert "resumed from step-" in printed[0]
     finished = [epoch["epoch"] for epoch in found["epochs"] if epoch["finished"]]
     assert [0, 1, 2, 3] == finished
     assert {"startup", "epoch", "restart"} <= {line["class"] for line in found["cost"]["lines"]}

@@ -78,6 +78,43 @@ def test_the_wheel_names_each_package():
     assert sorted(map(relative, PACKAGES)) == sorted(config["targets"]["wheel"]["packages"])
 
 
+# What is foreign, and the modules that may import it. Nothing else learns its words.
+FOREIGN = {
+    "kubernetes": {"muster_kube.client"},
+    "httpx2": {"muster_cli.api", "muster_sdk.channel"},
+    "kopf": {"muster_operator.handlers", "muster_operator.run"},
+    "cryptography": {"muster_local.certificates"},
+    "typer": {"muster_cli", "muster_local.commands", "muster_local.bench.commands"},
+    "sqlalchemy": {"muster_db"},
+    "fastapi": {"muster_api"},
+    "torch": {"muster_sdk"},
+}
+
+
+def imports_of(module):
+    for node in ast.walk(ast.parse(module.read_text())):
+        match node:
+            case ast.Import(names=names):
+                yield from (name.name.partition(".")[0] for name in names)
+            case ast.ImportFrom(module=str(name), level=0):
+                yield name.partition(".")[0]
+
+
+def dotted(module):
+    package = next(p for p in PACKAGES if module.is_relative_to(p))
+    return ".".join(module.relative_to(package.parent).with_suffix("").parts)
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_few_modules_know(foreign):
+    users = {dotted(module) for module in MODULES if foreign in imports_of(module)}
+    allowed = FOREIGN[foreign]
+
+    assert [] == sorted(
+        user for user in users if not any(user == a or user.startswith(f"{a}.") for a in allowed)
+    )
+
+
 def test_no_module_is_longer_than_a_person_reads():
     long = {
         relative(module): lines
