@@ -89,7 +89,8 @@ class _Cycle:
 
     def decisions(self, policy: Policy) -> Iterable[Decision]:
         """One decision for each pending gang, in the order in which they were taken."""
-        tree = self.trial.snapshot.tree
+        tree, last_said = self.trial.snapshot.tree, self.trial.snapshot.memo.waits
+        said = self.trial.snapshot.memo.waits = {}
         verdicts: dict[Question, Reason] = {}
         places: dict[str, int] = {}
         for key, pending in self._order.items():
@@ -104,7 +105,8 @@ class _Cycle:
                 if len(verdicts) == policy.max_explained:
                     continue
                 verdict = verdicts[pending.question] = explain(pending.question, self.trial)
-            yield Wait(key, *verdict, places[queue])
+            said[key] = _wait(last_said.get(key), key, verdict, places[queue])
+            yield said[key]
 
     def _start(self, pending: Pending) -> bool:
         question = pending.question
@@ -147,6 +149,17 @@ def placed(question: Question, replicas: int, trial: Trial) -> tuple[Run, ...] |
     )
     spot = find(field, request)
     return None if spot is None else settle(field, request, spot)
+
+
+def _wait(last: Wait | None, key: str, verdict: Reason, position: int) -> Wait:
+    """The decision to wait; the value of the last cycle where it says the same.
+
+    To make ten thousand equal values anew takes longer than all the rest of a cycle.
+    """
+    reason, message = verdict
+    if last is not None and last.position == position and (last.reason, last.message) == verdict:
+        return last
+    return Wait(key, reason, message, position)
 
 
 def _admission(start: _Start, tree: Tree) -> Admit:

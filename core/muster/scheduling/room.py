@@ -13,6 +13,7 @@ import numpy.typing as npt
 from muster.scheduling.amounts import GPUS, Amounts, taken_by
 from muster.scheduling.fit import Mask
 from muster.scheduling.kept import Kept
+from muster.scheduling.plan import Wait
 from muster.scheduling.snapshot import Needs, NodeRules, Snapshot
 from muster.scheduling.tree import Index, Tree
 
@@ -115,6 +116,8 @@ class Memo:
         self._rooms: Kept[Room] = Kept(_SHAPES_KEPT)
         self._verdicts: Kept[Verdict] = Kept(_VERDICTS_KEPT)
         self._verdicts_version = -1
+        self.waits: dict[str, Wait] = {}
+        """What the last cycle said to those who wait, by gang."""
 
     def room(self, needs: Needs, rules: NodeRules, snapshot: Snapshot) -> Room:
         """The room for a shape in the snapshot, to be changed freely."""
