@@ -20,6 +20,7 @@ Json = Mapping[str, Any]
 
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _PENDING: Final = "Pending"
+_MESSAGE: Final = 4096
 _SECOND_MS: Final = 999
 """Kubelets and conditions tell whole seconds, rounded down; so it was by the second's end."""
 
@@ -33,7 +34,7 @@ def job_facts(obj: Json) -> JobFacts:
         namespace=metadata["namespace"],
         name=metadata["name"],
         queue=spec.get("queue") or wire.DEFAULT_QUEUE,
-        user_name=(metadata.get("annotations") or {}).get(wire.ANNOTATION_USER),
+        user_name=_short((metadata.get("annotations") or {}).get(wire.ANNOTATION_USER), 512),
         team=labels.get(wire.LABEL_TEAM),
         experiment=labels.get(wire.LABEL_EXPERIMENT),
         priority=spec.get("priority") or 0,
@@ -41,8 +42,8 @@ def job_facts(obj: Json) -> JobFacts:
         gpus_per_replica=spec.get("gpusPerReplica") or 0,
         generation=metadata.get("generation") or 0,
         phase=status.get("phase") or _PENDING,
-        reason=status.get("reason") or "",
-        message=status.get("message") or "",
+        reason=_short(status.get("reason"), 128) or "",
+        message=_short(status.get("message"), _MESSAGE) or "",
         attempt=status.get("attempt") or 0,
         submitted_ms=_ms(metadata.get("creationTimestamp")) or 0,
         started_ms=_ms(status.get("startedAt")),
@@ -180,8 +181,8 @@ def _attempt(uid: str, number: int, raw: Json, gpus_each: int) -> AttemptFacts:
         running_ms=_ms(raw.get("runningAt")),
         ended_ms=_ms(raw.get("endedAt")),
         outcome=raw.get("outcome"),
-        cause=raw.get("cause"),
-        message=raw.get("message"),
+        cause=_short(raw.get("cause"), 128),
+        message=_short(raw.get("message"), _MESSAGE),
         replicas=raw.get("replicas") or len(nodes),
         gpus=raw.get("gpus") or gpus_each * len(nodes),
         nodes=nodes,
@@ -207,6 +208,11 @@ def _pod_end(pod: Json, gone_ms: int | None) -> int | None:
     told = [_ms(each.get("lastTransitionTime")) for each in status.get("conditions") or ()]
     told.append(_ms(pod["metadata"].get("creationTimestamp")))
     return max((at for at in told if at is not None), default=0) + _SECOND_MS
+
+
+def _short(text: str | None, most: int) -> str | None:
+    """What a database takes: no NUL, which PostgreSQL knows not, and no longer than *most*."""
+    return None if text is None else text.replace("\0", "")[:most]
 
 
 def _ms(text: object) -> int | None:

@@ -6,10 +6,10 @@ behind them. Rows are a function of what was seen, so that seeing it again chang
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-from muster.errors import InvalidSpec
+from muster.errors import InvalidSpec, MusterError
 from muster_api import facts
 from muster_api.recorder.metrics import RecorderMetrics
 from muster_api.recorder.streams import Collection
@@ -71,16 +71,48 @@ class History:
             if not news and not self._is_due(collection, position):
                 return
             with self._metrics.committing(collection, len(changes)):
-                async with self._database.writing() as transaction:
-                    for change in news:
-                        await self._apply(transaction, collection, change)
-                    await PositionRepository(transaction).move(
-                        collection, old=self._positions[collection], new=position
-                    )
+                try:
+                    await self._commit(collection, news, position, apply=self._apply)
+                except MusterError:
+                    raise
+                except Exception:  # one odd object must not end all history: see below
+                    _log.exception("a batch of %s failed; trying its changes apart", collection)
+                    self._metrics.errors.labels("batch").inc()
+                    await self._commit(collection, news, position, apply=self._apply_apart)
             self._positions[collection] = position
             # Only now: a batch whose commit failed comes again, and is news still.
             for change in news:
                 self._note_written(collection, change)
+
+    async def _commit(
+        self,
+        collection: Collection,
+        news: Sequence[Change],
+        position: Position,
+        *,
+        apply: Callable[[Transaction, Collection, Change], Awaitable[None]],
+    ) -> None:
+        async with self._database.writing() as transaction:
+            for change in news:
+                await apply(transaction, collection, change)
+            await PositionRepository(transaction).move(
+                collection, old=self._positions[collection], new=position
+            )
+
+    async def _apply_apart(
+        self, transaction: Transaction, collection: Collection, change: Change
+    ) -> None:
+        """Apply a change, or leave it out where the database can't take it."""
+        try:
+            async with transaction.begin_nested():
+                await self._apply(transaction, collection, change)
+        except MusterError:
+            raise
+        except Exception:  # what is odd about the object is not known; it is named and counted
+            metadata = change.object.get("metadata") or {}
+            what = f"{metadata.get('namespace')}/{metadata.get('name')}"
+            _log.exception("left out: %s %s of %s", change.kind, what, collection)
+            self._metrics.errors.labels("change").inc()
 
     def _note_living(self, collection: Collection, change: Change) -> None:
         if change.kind is Kind.DELETED:

@@ -36,7 +36,7 @@ class RecorderMetrics:
         )
         self.errors = Counter(
             "muster_recorder_errors",
-            "Errors that were survived, by what was tried: write, release, tell or prices.",
+            "Errors that were survived, by what was tried; the README lists it.",
             ("what",),
             registry=registry,
         )
