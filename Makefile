@@ -29,8 +29,9 @@ check: setup  ## Format, lint, types, layers, the chart, and generated files in 
 	@$(bin)/ruff format --check --quiet $(paths)
 	@$(bin)/ruff check --quiet $(paths)
 	@$(bin)/mypy
-	@$(bin)/lint-imports
+	@$(bin)/lint-imports --no-logo
 	@$(bin)/python docs/generate.py --check
+	@$(bin)/python deploy/examples/generate.py --check
 	@if command -v helm >/dev/null; then helm lint --quiet charts/muster; fi
 
 bench: setup  ## Measure throughput against bare pod creation; figures go to build/bench.json
