@@ -1,10 +1,13 @@
 """A local cluster for one benchmark: control plane, KWOK nodes, and the operator alone."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import psutil
 
 from muster_local import lifecycle, platform, recipes
 from muster_local.bench.shape import Shape
@@ -12,9 +15,9 @@ from muster_local.component import Component, stop
 from muster_local.launch import Launch
 from muster_local.progress import Tell
 from muster_local.shape import Options
-from muster_local.state import Cluster, load
+from muster_local.state import Cluster, names
 
-_NAME: Final = "bench"
+_PREFIX: Final = "bench-"
 _GPUS_PER_NODE: Final = 8
 
 
@@ -43,12 +46,10 @@ class Stage:
 
 @contextmanager
 def set_up(shape: Shape, tell: Tell) -> Iterator[Stage]:
-    """A cluster named `bench` for as long as the context lasts; an earlier one is removed."""
-    if load(_NAME) is not None:
-        lifecycle.down(_NAME, tell)
-    options = Options(
-        _NAME, nodes=0, gpus=_GPUS_PER_NODE, kwok_nodes=shape.nodes, no_platform=True
-    )
+    """A cluster of this process for as long as the context lasts; leftovers of others go first."""
+    _remove_leftovers(tell)
+    name = f"{_PREFIX}{os.getpid()}"
+    options = Options(name, nodes=0, gpus=_GPUS_PER_NODE, kwok_nodes=shape.nodes, no_platform=True)
     cluster = lifecycle.up(options, tell)
     try:
         tell("starting the operator")
@@ -60,4 +61,12 @@ def set_up(shape: Shape, tell: Tell) -> Iterator[Stage]:
         finally:
             stop([operator])
     finally:
-        lifecycle.down(_NAME, tell)
+        lifecycle.down(name, tell)
+
+
+def _remove_leftovers(tell: Tell) -> None:
+    """Remove the clusters of benchmarks that were killed."""
+    for name in names():
+        pid = name.removeprefix(_PREFIX)
+        if pid != name and pid.isdigit() and not psutil.pid_exists(int(pid)):
+            lifecycle.down(name, tell)
