@@ -16,7 +16,7 @@ from typing import Final
 
 from muster import wire
 from muster.errors import Unavailable
-from muster_kube import JOBS, NAMESPACES, PODS, ApiNotFound, Kube
+from muster_kube import JOBS, NAMESPACES, PODS, Kube
 from muster_local.bench import bare, requests, usage
 from muster_local.bench.observer import Observer
 from muster_local.bench.shape import NAMESPACE, Shape
@@ -80,9 +80,7 @@ async def _measure(stage: Stage, shape: Shape, tell: Tell) -> Figures:
         bound, partial = await _audit(kube, shape)
         peak = usage.peak_rss_mb(stage.operator.pid)
         stage.stop_operator()
-        tell("creating the same pods without an operator")
-        await _clear(kube)
-        rate = await bare.best_rate(kube, list(observer.pods.values()))
+        rate = await bare.best_rate(kube, list(observer.pods.values()), tell)
     seconds = observer.seconds()
     waits = observer.waits()
     return Figures(
@@ -153,18 +151,6 @@ async def _makespan(kube: Kube, shape: Shape, observer: Observer) -> float:
             if all((job.get("status") or {}).get("phase") == "Succeeded" for job in jobs):
                 return time.perf_counter() - min(observer.submitted.values())
             await asyncio.sleep(_POLL_SECONDS)
-
-
-async def _clear(kube: Kube) -> None:
-    """Take the jobs and their pods away, so that only the API server's own rate is left."""
-    await kube.delete(JOBS.path(NAMESPACE), propagation="Orphan")
-    jobs, _ = await kube.list(JOBS.path(NAMESPACE))
-    without = [{"op": "remove", "path": "/metadata/finalizers"}]
-    for job in jobs:
-        with contextlib.suppress(ApiNotFound):
-            name = job["metadata"]["name"]
-            await kube.patch(JOBS.path(NAMESPACE, name), without, kind="json")
-    await bare.remove_pods(kube, NAMESPACE)
 
 
 def _quantile(ascending: Sequence[float], part: float) -> float:
