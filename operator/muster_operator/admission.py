@@ -16,17 +16,8 @@ import orjson
 from muster.job_status import JobStatus
 from muster.lifecycle import placed
 from muster.parse import TrainingJob
-from muster_kube import (
-    PODS,
-    AlreadyExists,
-    ApiError,
-    ApiForbidden,
-    ApiNotFound,
-    ApiUnreachable,
-    Invalid,
-    Kube,
-    TooManyRequests,
-)
+from muster_kube import PODS, AlreadyExists, ApiError, Kube
+from muster_operator.answers import is_refusal
 from muster_operator.quota import shortfall, times, usage_of
 from muster_operator.records import JobRecord
 from muster_operator.render import GangBody
@@ -34,14 +25,6 @@ from muster_operator.surroundings import Surroundings
 
 _KEPT_SECONDS: Final = 5.0
 _MAX_KEPT: Final = 1000
-_REFUSALS: Final = (ApiForbidden, Invalid, AlreadyExists, ApiNotFound)
-
-
-def is_refusal(error: ApiError) -> bool:
-    """Whether the API server said no, rather than not now."""
-    if isinstance(error, ApiUnreachable | TooManyRequests):
-        return False
-    return isinstance(error, _REFUSALS) or 400 <= error.status < 500
 
 
 class Admission:

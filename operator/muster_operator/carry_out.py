@@ -15,8 +15,8 @@ from muster import wire
 from muster.job_status import Placement
 from muster.parse import TrainingJob
 from muster.steps import Create, Deed, Delete, Expire, Release
-from muster_kube import JOBS, PODS, SERVICES, AlreadyExists, ApiError, ApiNotFound, Kube, Resource
-from muster_operator.admission import is_refusal
+from muster_kube import JOBS, PODS, SERVICES, AlreadyExists, ApiError, Kube, Resource
+from muster_operator.answers import is_gone, is_refusal
 from muster_operator.cache import Cache
 from muster_operator.metrics import Metrics
 from muster_operator.pod_facts import owner_of
@@ -52,13 +52,9 @@ class CarryOut:
             case Release():
                 await self._release(record)
             case Expire():
-                await _unless_gone(
-                    self._kube.delete(
-                        JOBS.path(record.namespace, record.name),
-                        uid=record.uid,
-                        propagation="Background",
-                    )
-                )
+                path = JOBS.path(record.namespace, record.name)
+                request = self._kube.delete(path, uid=record.uid, propagation="Background")
+                await _unless_gone(request, record.name)
 
     async def hold(self, record: JobRecord) -> None:
         """Put the recorder's finalizer on a job that holds GPUs from now on."""
@@ -156,9 +152,8 @@ class CarryOut:
         path = PODS.path(record.namespace, deed.name)
         grace = 0 if deed.by_force else None
         async with self._places:
-            is_there = await _unless_gone(
-                self._kube.delete(path, uid=deed.uid, grace_seconds=grace)
-            )
+            request = self._kube.delete(path, uid=deed.uid, grace_seconds=grace)
+            is_there = await _unless_gone(request, deed.name)
         if is_there:
             self._cache.mark_deleting(record, deed.uid, now)
         else:
@@ -176,13 +171,9 @@ class CarryOut:
             "finalizers": list(finalizers),
         }
         path = JOBS.path(record.namespace, record.name)
-        try:
-            answer = await self._kube.patch(
-                path, {"metadata": metadata}, fieldManager=wire.OPERATOR_MANAGER
-            )
-        except ApiNotFound:
-            self._cache.job_gone(record.uid)
-            raise
+        answer = await self._kube.patch(
+            path, {"metadata": metadata}, fieldManager=wire.OPERATOR_MANAGER
+        )
         self._cache.job_changed(answer)
 
 
@@ -214,14 +205,12 @@ class _Progress:
         return time.monotonic() - self._last > self.seconds
 
 
-async def _unless_gone(request: Awaitable[object]) -> bool:
+async def _unless_gone(request: Awaitable[object], name: str) -> bool:
     """Whether the object was still there; a 409 means that another one has its name now."""
     try:
         await request
-    except ApiNotFound:
-        return False
     except ApiError as error:
-        if error.status == 409:
+        if error.status == 409 or is_gone(error, name):
             return False
         raise
     return True

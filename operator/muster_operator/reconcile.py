@@ -60,21 +60,21 @@ class Reconciler:
         if record is None:
             return
         try:
-            if record.decision is None or await self._commit(record):
-                await self._follow(record)
-        except StaleVersion:
-            await self._again(record, refresh=True)
+            try:
+                if record.decision is None or await self._commit(record):
+                    await self._follow(record)
+            except StaleVersion:
+                await self._writer.refresh(record)
+                self._again(record)
+            else:
+                record.failures = 0
         except ApiError as error:
             self._metrics.errors.labels("step").inc()
             _log.warning(line("step-failed", job=record.key, problem=error))
-            await self._again(record, refresh=False)
-        else:
-            record.failures = 0
+            self._again(record)
 
-    async def _again(self, record: JobRecord, *, refresh: bool) -> None:
+    def _again(self, record: JobRecord) -> None:
         """Try later, with a growing pause."""
-        if refresh:
-            await self._writer.refresh(record)
         pause = _RETRY_SECONDS[min(record.failures, len(_RETRY_SECONDS) - 1)]
         record.failures += 1
         record.not_before = self._clock() + pause

@@ -7,6 +7,7 @@ from typing import Any
 from muster import wire
 from muster.job_status import JobStatus, conditions_of, difference
 from muster_kube import JOBS, ApiNotFound, Kube, StaleVersion
+from muster_operator.answers import is_gone
 from muster_operator.cache import Cache
 from muster_operator.records import JobRecord
 
@@ -49,7 +50,9 @@ class StatusWriter:
         except StaleVersion:
             await self.refresh(record)
             return False
-        except ApiNotFound:
+        except ApiNotFound as error:
+            if not is_gone(error, record.name):
+                raise
             self._cache.job_gone(record.uid)
             return False
         self._cache.job_changed(answer)
@@ -59,7 +62,9 @@ class StatusWriter:
         """Read the job as it is now."""
         try:
             raw = await self._kube.get(JOBS.path(record.namespace, record.name))
-        except ApiNotFound:
+        except ApiNotFound as error:
+            if not is_gone(error, record.name):
+                raise
             self._cache.job_gone(record.uid)
             return
         self._cache.job_changed(raw)

@@ -8,11 +8,14 @@ from muster_kube import (
     AlreadyExists,
     ApiError,
     ApiForbidden,
+    ApiNotFound,
+    ApiUnauthorized,
     ApiUnreachable,
     Invalid,
+    StaleVersion,
     TooManyRequests,
 )
-from muster_operator.admission import is_refusal
+from muster_operator.answers import is_gone, is_refusal
 from muster_operator.objections import objection_to
 from muster_operator.ports import free_port
 from muster_operator.settings import Settings
@@ -54,6 +57,13 @@ REFUSALS = {
     "a busy server": (TooManyRequests("later", status=429), False),
     "a broken webhook": (ApiError("failed calling webhook", status=500), False),
     "no answer": (ApiUnreachable("gone"), False),
+    "a token that has just expired": (ApiUnauthorized("no", status=401), False),
+    "somebody who was faster": (StaleVersion("changed", status=409), False),
+    "a namespace that is not there": (ApiNotFound("no", status=404), True),
+    "roles that are not read yet": (
+        ApiForbidden('pods is forbidden: User "me" cannot create resource "pods"', status=403),
+        False,
+    ),
 }
 
 
@@ -62,6 +72,16 @@ def test_is_a_refusal(claim: str) -> None:
     error, want = REFUSALS[claim]
 
     assert want == is_refusal(error)
+
+
+def test_only_the_object_itself_can_be_gone() -> None:
+    gone = ApiNotFound('trainingjobs.muster.dev "train" not found', status=404)
+    unserved = ApiNotFound("the server could not find the requested resource", status=404)
+
+    assert is_gone(gone, "train")
+    assert not is_gone(gone, "other")
+    assert not is_gone(unserved, "train")
+    assert not is_gone(ApiError("no", status=500), "train")
 
 
 QUEUES = {
