@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -107,11 +106,12 @@ def _apply(console: Console, file: Path) -> int:
 def _follow(session: Session) -> follow.State:
     """Show the job until it has ended, and kill a replica once it has something to resume from."""
     is_killed = False
+    uid = asyncio.run(_uid(session))
     with (
         session.api() as api,
         follow.display(output.stderr(), epochs=EPOCHS) as display,
     ):
-        for found in follow.states(_Patient(api), session.namespace, JOB):
+        for found in follow.states(api, session.namespace, JOB, uid=uid):
             display.show(found)
             if not is_killed and _may_kill(found):
                 pod = asyncio.run(_kill(session))
@@ -123,28 +123,11 @@ def _follow(session: Session) -> follow.State:
     return found
 
 
-class _Patient:
-    """Reads the job; one that the recorder has not seen yet is pending, not unknown."""
-
-    def __init__(self, reader: follow.Reader) -> None:
-        self._reader = reader
-
-    def job(self, namespace: str, name: str) -> dict[str, Any]:
-        """The job."""
-        return _or(
-            lambda: self._reader.job(namespace, name), {"name": name, "namespace": namespace}
-        )
-
-    def epochs(self, namespace: str, name: str) -> dict[str, Any]:
-        """Its epochs."""
-        return _or(lambda: self._reader.epochs(namespace, name), {"items": []})
-
-
-def _or(read: Callable[[], dict[str, Any]], missing: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return read()
-    except NotFound:
-        return missing
+async def _uid(session: Session) -> str:
+    """Which job we have just applied: the API may still tell of the one before."""
+    async with session.kube() as kube:
+        found = await kube.get(JOBS.path(session.namespace, JOB))
+    return str(found["metadata"]["uid"])
 
 
 def _may_kill(found: follow.State) -> bool:

@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from muster.errors import Unavailable
+from muster.errors import NotFound, Unavailable
 from muster.job_status import Phase
 from muster.money import usd
 from muster_cli import output, text
@@ -74,29 +74,40 @@ def states(
     namespace: str,
     name: str,
     *,
+    uid: str | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[State]:
     """Yield what becomes of the job, up to and with its end.
 
-    An API that is away for a moment is waited for, since jobs go on without it.
+    With *uid* that job is meant: until the API knows it, it is pending, whatever became of an
+    earlier one of its name. An API that is away for a moment is waited for, since jobs go on
+    without it.
     """
     failures = 0
     while True:
         try:
-            job = reader.job(namespace, name)
-            epochs = reader.epochs(namespace, name)
+            state = _read(reader, namespace, name, uid)
         except Unavailable:
             failures += 1
             if failures > _MAX_FAILURES:
                 raise
-            pause(_SECONDS_BETWEEN)
-            continue
-        failures = 0
-        state = State(job, tuple(epochs.get("items") or ()))
-        yield state
-        if state.has_ended:
-            return
+        else:
+            failures = 0
+            yield state
+            if state.has_ended:
+                return
         pause(_SECONDS_BETWEEN)
+
+
+def _read(reader: Reader, namespace: str, name: str, uid: str | None) -> State:
+    try:
+        job = reader.job(namespace, name)
+        if uid in {None, job.get("uid")}:
+            return State(job, tuple(reader.epochs(namespace, name).get("items") or ()))
+    except NotFound:
+        if uid is None:
+            raise
+    return State({"namespace": namespace, "name": name, "uid": uid})
 
 
 def display(console: Console, *, epochs: int | None = None) -> Display:
@@ -181,10 +192,11 @@ class LivePage:
         """The page for *state*."""
         job = state.job
         rows = Table.grid(padding=(0, 2))
+        attempt = f", attempt {job['attempt']}" if job.get("attempt") else ""
         rows.add_row(
             Text("job", style="dim"),
             f"{job.get('namespace')}/{job.get('name')}",
-            output.phase(job),
+            output.phase(job) + Text(attempt),
         )
         rows.add_row(
             Text("gang", style="dim"), gang(job), Text(str(job.get("message") or ""), style="dim")

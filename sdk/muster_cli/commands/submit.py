@@ -52,9 +52,9 @@ def submit(
         for item in created:
             output.note(f"{item.get('namespace')}/{item.get('name')} submitted")
         if follow:
-            first = created[0]
-            watch_to_the_end(api, str(first["namespace"]), str(first["name"]))
-            created = [api.job(str(first["namespace"]), str(first["name"]))]
+            place = created[0]["namespace"], created[0]["name"]
+            watch_to_the_end(api, *place, uid=created[0].get("uid"))
+            created = [api.job(*place)]
     if output_format not in {options.Format.TABLE, options.Format.WIDE}:
         output.emit({"items": created}, output_format, lambda *_: None)
 

@@ -5,11 +5,11 @@ from muster_cli.errors import Failed
 
 
 def watch_to_the_end(
-    reader: follow.Reader, namespace: str, name: str, *, epochs: int | None = None
-) -> follow.State:
+    reader: follow.Reader, namespace: str, name: str, *, uid: str | None = None
+) -> None:
     """Show the job on standard error until it has ended; raise `Failed` if it did not succeed."""
-    with follow.display(output.stderr(), epochs=epochs) as display:
-        for state in follow.states(reader, namespace, name):
+    with follow.display(output.stderr()) as display:
+        for state in follow.states(reader, namespace, name, uid=uid):
             display.show(state)
     if state.phase != "Succeeded":
         raise Failed(
@@ -17,4 +17,3 @@ def watch_to_the_end(
             f"{state.job.get('message') or state.job.get('reason') or 'no reason given'}; "
             f"see: muster logs {name} -n {namespace}"
         )
-    return state

@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from muster.errors import Unavailable
+from muster.errors import NotFound, Unavailable
 from muster_cli import follow
 
 JOB = {"namespace": "n", "name": "digits", "replicas": 2, "gpus": 8, "attempt": 1}
@@ -34,8 +34,9 @@ class Script:
         return {"items": self._epochs}
 
 
-def phases(script):
-    return [s.phase for s in follow.states(script, "n", "digits", pause=lambda _: None)]
+def phases(script, **options):
+    found = follow.states(script, "n", "digits", pause=lambda _: None, **options)
+    return [state.phase for state in found]
 
 
 def test_a_job_is_followed_to_its_end():
@@ -53,6 +54,21 @@ def test_an_api_that_is_away_for_a_moment_is_waited_for():
 def test_one_that_stays_away_is_told():
     with pytest.raises(Unavailable, match="gone"):
         phases(Script(Unavailable("gone")))
+
+
+def test_an_earlier_job_of_the_same_name_is_not_taken_for_this_one():
+    script = Script(
+        JOB | {"uid": "old", "phase": "Succeeded"},
+        NotFound("between the two"),
+        JOB | {"uid": "new", "phase": "Failed"},
+    )
+
+    assert ["Pending", "Pending", "Failed"] == phases(script, uid="new")
+
+
+def test_an_unknown_job_is_not_waited_for():
+    with pytest.raises(NotFound, match="no such"):
+        phases(Script(NotFound("no such")))
 
 
 def console(**options):
