@@ -23,7 +23,13 @@ from muster_local.progress import progress
 from muster_local.shape import Options
 from muster_local.state import Cluster, require
 
-app = typer.Typer(help="Run a whole cluster on this machine.", no_args_is_help=True)
+app = typer.Typer(
+    help="Run a whole cluster on this machine.",
+    no_args_is_help=True,
+    # Plain help, as all of `muster`: rich's takes as long to import as all the rest.
+    rich_markup_mode=None,
+    add_completion=False,
+)
 _FOLLOW_SECONDS: Final = 0.2
 
 

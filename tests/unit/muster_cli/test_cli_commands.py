@@ -385,8 +385,8 @@ def test_something_else_at_that_address_is_told(muster, api):
     assert "502" in found.err
 
 
-def test_a_group_alone_prints_its_help(muster):
-    found = muster()
+@pytest.mark.parametrize("group", [(), ("local",), ("bench",)], ids=str)
+def test_a_group_alone_prints_its_help(group, muster):
+    found = muster(*group)
 
-    assert 0 == found.code
-    assert "Commands:" in found.out
+    assert (0, "", True) == (found.code, found.err, "Commands:" in found.out)

@@ -17,6 +17,7 @@ from muster_local.progress import progress
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
+    add_completion=False,
     help="Measure the platform on a cluster of its own, in ratios within one run.",
 )
 
