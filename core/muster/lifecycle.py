@@ -112,7 +112,8 @@ def _wait(scene: Scene) -> Step:
     if not scene.job.is_suspended and status.phase is Phase.SUSPENDED:
         resumed = replace(status, phase=Phase.PENDING, reason="Resumed", message="")
         return Step(resumed, deeds, (Story("Resumed", "waits for capacity again"),))
-    return Step(status, deeds, wake_at=status.retry_at)
+    is_pausing = status.retry_at is not None and status.retry_at > scene.now
+    return Step(status, deeds, wake_at=status.retry_at if is_pausing else None)
 
 
 def _watch(scene: Scene, attempt: Attempt) -> Step:

@@ -8,10 +8,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from muster.scheduling.cycle import plan_cycle
 from muster.scheduling.plan import Admit, Plan, Wait
+from muster.scheduling.policy import Policy
+from muster.scheduling.snapshot import Snapshot
 from muster_operator.cache import Cache
 from muster_operator.metrics import Metrics
 from muster_operator.records import Words
@@ -19,6 +21,7 @@ from muster_operator.settings import Settings
 from muster_operator.telling import line
 
 _log = logging.getLogger(__name__)
+_FAILED_SECONDS: Final = 1.0
 
 
 class Marker(Protocol):
@@ -38,12 +41,14 @@ class Cycles:
         queue: Marker,
         metrics: Metrics,
         clock: Callable[[], float],
+        plan: Callable[[Snapshot, Policy, float], Plan] = plan_cycle,
     ) -> None:
         self._settings = settings
         self._cache = cache
         self._queue = queue
         self._metrics = metrics
         self._clock = clock
+        self._plan = plan
         self._wanted = asyncio.Event()
         self._last_trigger = 0.0
 
@@ -59,7 +64,14 @@ class Cycles:
             await self._quiet()
             self._wanted.clear()
             began = time.monotonic()
-            self.cycle()
+            try:
+                self.cycle()
+            except Exception:
+                # A mistake in a plan must not stop the jobs that run: told, counted, tried again.
+                _log.exception("cycle-failed")
+                self._metrics.errors.labels("cycle").inc()
+                self._wanted.set()
+                await asyncio.sleep(_FAILED_SECONDS)
             spent = time.monotonic() - began
             self._metrics.cycle_seconds.observe(spent)
             await asyncio.sleep(spent)
@@ -76,7 +88,7 @@ class Cycles:
 
     def cycle(self) -> Plan:
         """One cycle. What it admits counts as placed at once."""
-        plan = plan_cycle(self._cache.cluster.snapshot(), self._settings.policy, self._clock())
+        plan = self._plan(self._cache.cluster.snapshot(), self._settings.policy, self._clock())
         admitted = waiting = 0
         for decision in plan.decisions:
             match decision:

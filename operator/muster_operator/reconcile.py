@@ -26,6 +26,7 @@ from muster_operator.telling import line
 from muster_operator.work_queue import WorkQueue
 
 _log = logging.getLogger(__name__)
+_REFRESHES_PER_SECOND = 20
 _RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -138,6 +139,8 @@ class Reconciler:
         """Take the step that the facts ask for."""
         now = self._clock()
         self._cache.settle(record)
+        if record.not_before > now:
+            self.queue.mark_in(record.uid, record.not_before - now)
         before = record.status
         step = next_step(self._cache.scene(record, now, self._rules))
         step = replace(step, status=self._with_words(record, step.status, now))
@@ -172,7 +175,10 @@ class Reconciler:
         if words is None or record.is_deleted:
             return status
         if words.reason == status.reason:
-            due = record.words_written_at + self._settings.message_refresh
+            # With very many jobs each waits longer for its turn, so that all of them together
+            # do not keep the API server busy with positions in a queue.
+            share = len(self._cache.jobs) / _REFRESHES_PER_SECOND
+            due = record.words_written_at + max(self._settings.message_refresh, share)
             if now < due:
                 if Words(status.reason, status.message, status.queue_position) != words:
                     self.queue.mark_in(record.uid, due - now, is_urgent=False)

@@ -8,6 +8,7 @@ never tells of what was deleted while its watch was broken.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any, Final
 
 from muster_kube import (
@@ -71,18 +72,18 @@ class Sources:
             if change.kind is Kind.SYNCED:
                 self._note(PODS.plural)
             elif change.kind is Kind.DELETED:
-                self._cache.pod_gone(change.object)
+                self._try(self._cache.pod_gone, change.object)
             elif change.kind is not Kind.BOOKMARK:
-                self._cache.pod_changed(change.object)
+                self._try(self._cache.pod_changed, change.object)
 
     async def _watch_quotas(self) -> None:
         async for change in reflect(self._kube, _QUOTAS.path()):
             if change.kind is Kind.SYNCED:
                 self._note(_QUOTAS.plural)
             elif change.kind is Kind.DELETED:
-                self._cache.around.quota_gone(change.object)
+                self._try(self._cache.around.quota_gone, change.object)
             elif change.kind is not Kind.BOOKMARK:
-                self._cache.around.quota_changed(change.object)
+                self._try(self._cache.around.quota_changed, change.object)
 
     async def _resync(self) -> None:
         """List again shortly after the start, when Kopf lists, and at long intervals."""
@@ -122,7 +123,7 @@ class Sources:
             for name, uid in self._cache.around.missing(plural, listed, version):
                 self._cache.around_gone(plural, name, uid)
         for item in items:
-            self._take(plural, item, is_gone=False)
+            self._try(lambda raw: self._take(plural, raw, is_gone=False), item)
 
     def _take(self, plural: str, raw: dict[str, Any], *, is_gone: bool) -> None:
         metadata = raw["metadata"]
@@ -135,6 +136,14 @@ class Sources:
             self._cache.around_gone(plural, metadata["name"], metadata["uid"])
         else:
             self._cache.around_changed(plural, raw)
+
+    def _try(self, take: Callable[[dict[str, Any]], object], raw: dict[str, Any]) -> None:
+        """Take in one object. One that nobody expected must not stop the others."""
+        try:
+            take(raw)
+        except Exception:
+            _log.exception("not-taken name=%s", raw.get("metadata", {}).get("name"))
+            self._metrics.errors.labels("take").inc()
 
     def _note(self, what: str) -> None:
         self._unsynced.discard(what)

@@ -372,6 +372,13 @@ def test_refusals_come_ever_later_too_and_cost_nothing() -> None:
     assert ("AdmissionRefused", "exceeded quota") == (status.reason, status.message)
 
 
+def test_a_pause_is_waited_for_and_not_beyond() -> None:
+    pausing = replace(PENDING, retry_at=NOW + 5)
+
+    assert NOW + 5 == step(pausing).wake_at
+    assert step(pausing, now=NOW + 5).wake_at is None
+
+
 def test_a_refusal_after_a_loss_is_the_first_in_its_row() -> None:
     status = placed(PENDING, ("n1",), "", gpus=1, port=1, now=NOW)
     status = step(status, pod(0, "Failed"), job=JobFacts()).status
