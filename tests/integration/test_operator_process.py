@@ -46,8 +46,11 @@ def account(cluster: RunningCluster) -> Path:
 async def test_it_stops_within_five_seconds_of_sigterm(account: Path) -> None:
     async with process(KUBECONFIG=str(account), MUSTER_HTTP_PORT="0") as operator:
         assert operator.stderr is not None
-        while b" synced " not in await operator.stderr.readline():
-            pass
+        said = b""
+        while b" synced " not in said:
+            row = await operator.stderr.readline()
+            assert row, f"it ended by itself: {said.decode()}"
+            said += row
         before = time.monotonic()
         operator.send_signal(signal.SIGTERM)
         _, said = await operator.communicate()
