@@ -7,6 +7,7 @@ import tarfile
 import urllib.request
 from pathlib import Path
 from typing import IO, Final
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
 from muster.errors import Unavailable
@@ -46,7 +47,7 @@ def download(project: Project, component: str, draft: Path, tell: Tell) -> None:
         else:
             _extract(fetched, project.member.format(**words), draft)
     except (OSError, tarfile.TarError, KeyError) as error:
-        raise Unavailable(f"{url}: {getattr(error, 'reason', error)}") from error
+        raise Unavailable(f"{url}: {_why(error)}") from error
     finally:
         fetched.unlink(missing_ok=True)
 
@@ -69,6 +70,11 @@ def published_sha256(text: str, file: str) -> str:
     if found is None:
         raise Unavailable(f"no SHA-256 of {file} is published")
     return found[0]
+
+
+def _why(error: Exception) -> object:
+    """An answer by its status; a broken connection by what the system says of it."""
+    return error if isinstance(error, HTTPError) else getattr(error, "reason", error)
 
 
 def _text(url: str) -> str:
