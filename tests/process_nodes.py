@@ -13,13 +13,15 @@ import psutil
 
 from clusters import RunningCluster, blocking
 from eventually import eventually
-from muster_kube import EVENTS, NODES, PODS, ApiNotFound, Kube
+from muster_kube import EVENTS, NODES, PODS, ApiError, ApiNotFound, Kube
 from muster_local import apply
 from muster_local.certificates import API_SERVER_TO_NODES
 from muster_local.certificates import NODES as NODES_USER
 from muster_local.nodes.leftovers import end_all
 from muster_local.nodes.table import NodeEntry, write_nodes
 
+NODE = "process-a"
+OTHER = "process-b"
 ROLES = Path(apply.__file__).parent / "manifests" / "roles.yaml"
 
 
@@ -84,6 +86,15 @@ def node_process(
         process.stop()
         end_all(directory)
         blocking(_remove(cluster, entries))
+
+
+@contextmanager
+def two_nodes(cluster: RunningCluster, directory: Path) -> Iterator[None]:
+    """`NODE`, which claims to have GPUs, and `OTHER`, which has none; they may not fail."""
+    entries = (NodeEntry(NODE, gpus=4, labels={"muster.dev/rack": "r1"}), NodeEntry(OTHER, gpus=0))
+    with node_process(cluster, directory, *entries, flags=("--restart-seconds", "0.2")) as process:
+        yield
+        assert "Traceback" not in process.log.read_text()
 
 
 async def _allow(cluster: RunningCluster) -> None:
@@ -229,3 +240,37 @@ def is_alive(process: int) -> bool:
         return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+async def create_sources(here: Namespace) -> None:
+    """A config map and a secret, for pods that refer to them."""
+    await here.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "settings"},
+            "data": {"rate": "0.1"},
+        }
+    )
+    await here.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "hidden"},
+            "stringData": {"word": "open"},
+        }
+    )
+
+
+async def has_logged(here: Namespace, name: str, words: str) -> bool:
+    """Whether the pod has written *words*."""
+    try:
+        text = await here.log(name)
+    except ApiError:
+        return False
+    return bool(text) and words in text
+
+
+async def is_gone(here: Namespace, name: str) -> bool:
+    """Whether there is no such pod."""
+    return not await here.exists(name)

@@ -8,10 +8,11 @@ from muster.scheduling.cluster import Cluster
 from muster.scheduling.cycle import plan_cycle
 from muster.scheduling.plan import Plan
 from muster.scheduling.policy import Policy
-from muster.scheduling.snapshot import Gang, Level, Needs, Node, NodeRules, TopologyRequest
+from muster.scheduling.snapshot import Gang, Level, Needs, Node, NodeRules, Queue, TopologyRequest
 
 RACKS = (Level("rack", "rack"),)
 BLOCKS = (Level("block", "block"), Level("rack", "rack"))
+GIB = 1 << 30
 
 
 def node(name: str, gpus: int = 8, **more: Any) -> Node:
@@ -24,6 +25,10 @@ def node(name: str, gpus: int = 8, **more: Any) -> Node:
 def nodes(names: str, gpus: int = 8, **more: Any) -> list[Node]:
     """Equal nodes."""
     return [node(name, gpus, **more) for name in names.split()]
+
+
+BY_MODEL = [Queue("q", limit_by_model={"H100": 8, "A100": 4})]
+MODELS = [*nodes("h1 h2", gpu_model="H100"), node("a1", gpu_model="A100")]
 
 
 def gang(name: str, replicas: int = 1, gpus: int = 1, **more: Any) -> Gang:

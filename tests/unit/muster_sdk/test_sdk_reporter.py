@@ -1,27 +1,22 @@
 """Reporting to a real HTTP server that is away, slow, failing, or wants another token."""
 
-import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eventually import eventually
-from muster.reports import Checkpoint, Epoch, Heartbeat, Item, Metrics, Report, Step, report_of
+from muster.reports import Heartbeat, Report, Step
 from muster_sdk.channel import ApiChannel
 from muster_sdk.outbox import Outbox
-from muster_sdk.ranks import Gang
 from muster_sdk.reporter import Pace, Reporter
 from muster_sdk.settings import Settings
-from muster_sdk.teller import Teller, numbers_of
+from report_servers import AT, Answer, FakeApi, now
 
-AT = datetime(2026, 12, 1, 9, 30, tzinfo=UTC)
 QUICK = Pace(
     interval_seconds=0.02,
     heartbeat_seconds=60.0,
@@ -29,66 +24,6 @@ QUICK = Pace(
     last_retry_seconds=0.1,
     flush_seconds=1.0,
 )
-Answer = tuple[int, bytes]
-
-
-def now() -> datetime:
-    return AT
-
-
-class FakeApi:
-    """Answers reports as it is told to, and keeps what it accepted, each sequence once."""
-
-    def __init__(self) -> None:
-        self.requests: list[tuple[str, str, Report]] = []
-        self.accepted: dict[int, tuple[Item, ...]] = {}
-        self.answer: Callable[[Report, str], Answer] = lambda report, token: self.taken()
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                report = report_of(json.loads(body))
-                token = self.headers["Authorization"]
-                outer.requests.append((self.path, token, report))
-                status, answer = outer.answer(report, token)
-                if status == 200:
-                    outer.accepted.setdefault(report.sequence, report.items)
-                if status == 0:  # Accepted, and the answer lost.
-                    outer.accepted.setdefault(report.sequence, report.items)
-                    self.close_connection = True
-                    return
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._handler = Handler
-        self._server: ThreadingHTTPServer | None = None
-        self.port = 0
-
-    def start(self) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), self._handler)
-        self.port = self._server.server_port
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self._thread.start()
-
-    def stop(self) -> None:
-        if self._server is not None:
-            self._server.shutdown()
-            self._thread.join()
-            self._server.server_close()
-            self._server = None
-
-    def taken(self, directive: object = None) -> Answer:
-        return 200, json.dumps({"acknowledged": 1, "status": {"directive": directive}}).encode()
-
-    @property
-    def items(self) -> list[Item]:
-        return [item for sequence in sorted(self.accepted) for item in self.accepted[sequence]]
 
 
 @pytest.fixture
@@ -338,76 +273,3 @@ async def test_a_fault_of_ours_stops_the_reports_and_not_the_training(
 
     reporter.say(step(2))
     reporter.close()
-
-
-class Kept:
-    """Where a teller's items go."""
-
-    directive = None
-
-    def __init__(self) -> None:
-        self.items: list[Item] = []
-
-    def say(self, item: Item) -> None:
-        self.items.append(item)
-
-    def close(self) -> None:
-        self.items.clear()
-
-
-def test_at_most_one_step_a_second_is_told() -> None:
-    kept, clock = Kept(), iter([0.0, 0.0, 0.5, 0.9, 1.0, 1.0, 1.2])
-    teller = Teller(kept, Gang(Settings()), now, lambda: next(clock))
-
-    for number in range(1, 6):
-        teller.stepped(0, number, {"loss": number})
-
-    assert [
-        Step(AT, 0, 1),
-        Metrics(AT, 0, 1, {"loss": 1.0}),
-        Step(AT, 0, 4),
-        Metrics(AT, 0, 4, {"loss": 4.0}),
-    ] == kept.items
-
-
-def test_epochs_are_always_told() -> None:
-    kept = Kept()
-    teller = Teller(kept, Gang(Settings()), now)
-
-    teller.epoch_began(0, 0)
-    teller.epoch_ended(0, 9, {"loss": 1})
-
-    assert [(0, "start", 0, {}), (0, "end", 9, {"loss": 1.0})] == [
-        (item.epoch, item.event.value, item.step, item.metrics)
-        for item in kept.items
-        if isinstance(item, Epoch)
-    ]
-
-
-def test_only_rank_0_tells() -> None:
-    kept = Kept()
-    teller = Teller(kept, Gang(Settings(rank=1)), now)
-
-    teller.epoch_began(0, 0)
-    teller.stepped(0, 1, {"loss": 1})
-    teller.save_failed(1, 2, "file:///x", "full")
-
-    assert [] == kept.items
-
-
-def test_a_failed_save_is_told_with_its_reason() -> None:
-    kept = Kept()
-
-    Teller(kept, Gang(Settings()), now).save_failed(3, 2, "file:///x", "y" * 5000)
-
-    (item,) = kept.items
-    assert isinstance(item, Checkpoint)
-    assert ("step-3", "failed", 1024) == (item.id, item.state, len(item.message))
-
-
-def test_a_metric_that_is_no_number_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    assert {"a": 1.0, "n" * 128: 2.0} == numbers_of({"a": 1, "b": "x", "n" * 200: 2})  # type: ignore[dict-item]
-    assert 64 == len(numbers_of({f"m{n}": n for n in range(100)}))
-    assert ["metric is no number and not reported: name=b"] == [
-        message.partition(" reason")[0] for message in caplog.messages
-    ]
