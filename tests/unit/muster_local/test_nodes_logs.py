@@ -1,6 +1,7 @@
 """Logs on disk: written by the launcher, read back as asked, bounded."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from eventually import eventually
 from muster.errors import InvalidSpec
+from muster_local.nodes.instance import is_over
 from muster_local.nodes.launcher.launch import LOG, MESSAGE, OLDER_LOG
 from muster_local.nodes.launcher.log import LogWriter, timestamp
 from muster_local.nodes.logs import LogOptions, read_log
@@ -73,12 +75,12 @@ async def test_a_long_line_has_one_timestamp(tmp_path: Path) -> None:
 
 async def test_a_log_is_followed_over_a_change_of_files(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path, 400)
-    is_over = False
+    has_ended = False
     found: list[bytes] = []
 
     async def follow() -> None:
         options = LogOptions(follow=True, tail=0)
-        async for piece in read_log(tmp_path, options, is_over=lambda: is_over):
+        async for piece in read_log(tmp_path, options, is_over=lambda: has_ended):
             found.append(piece)  # noqa: PERF401 -- others look while it goes on
 
     following = asyncio.create_task(follow())
@@ -87,9 +89,26 @@ async def test_a_log_is_followed_over_a_change_of_files(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         writer.write("stderr", line)
         await eventually(lambda count=count: found == lines[:count], every=0.01)
-    is_over = True
+    has_ended = True
     await following
     writer.close()
+
+
+async def test_following_ends_when_the_pod_is_deleted_and_its_files_are_gone(
+    tmp_path: Path,
+) -> None:
+    run = _written(tmp_path / "run", b"one\n")
+    found: list[bytes] = []
+
+    async def follow() -> None:
+        async for piece in read_log(run, LogOptions(follow=True), is_over=lambda: is_over(run)):
+            found.append(piece)  # noqa: PERF401 -- looked at while it goes on
+
+    following = asyncio.create_task(follow())
+    await eventually(lambda: found == [b"one\n"], every=0.01)
+    shutil.rmtree(run)
+
+    await asyncio.wait_for(following, 10)
 
 
 def test_options_come_from_the_query() -> None:

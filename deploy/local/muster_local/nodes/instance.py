@@ -181,8 +181,8 @@ def end_strays(run: Path) -> int:
 
 
 def is_over(run: Path) -> bool:
-    """Whether nothing more will come from that run."""
-    if (run / EXIT).exists():
+    """Whether nothing more will come from that run; of a deleted pod's nothing will."""
+    if (run / EXIT).exists() or not run.exists():
         return True
     launcher = _launcher_of(run)
     return launcher is not None and not launcher.is_alive()
