@@ -47,7 +47,10 @@ async def operating(settings: Settings, kube: Kube | None = None) -> AsyncIterat
         yield await port
     finally:
         stop.set()
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait({task}, timeout=10)
+        # Not cancelled: whatever hangs would then hang the test as well.
+        assert task.done(), f"the operator does not stop: {task.get_stack()}"
+        await task
 
 
 @dataclass

@@ -12,7 +12,7 @@ import signal
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import kopf
 
@@ -21,6 +21,7 @@ from muster_kube import JOBS, NODES, QUEUES, TOPOLOGIES, Kube
 from muster_operator.telling import line
 
 _log = logging.getLogger(__name__)
+_CANCEL_AGAIN_SECONDS: Final = 1.0
 
 
 class Sink(Protocol):
@@ -96,8 +97,11 @@ async def watch(registry: kopf.OperatorRegistry) -> None:
 
 
 async def _cancelled(tasks: Collection["asyncio.Task[Any]"]) -> None:
-    for task in tasks:
-        task.cancel()
+    """Cancel until all are over: once may be lost in Kopf's `wait_for` (python/cpython#86296)."""
+    while pending := [task for task in tasks if not task.done()]:
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=_CANCEL_AGAIN_SECONDS)
     await asyncio.gather(*tasks, return_exceptions=True)
 
 

@@ -8,6 +8,7 @@ never tells of what was deleted while its watch was broken.
 
 import asyncio
 import logging
+from contextlib import suppress
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -89,12 +90,12 @@ class Sources:
         """List again shortly after the start, when Kopf lists, and at long intervals."""
         pause = _FIRST_RESYNC_SECONDS
         while True:
-            try:
-                await asyncio.wait_for(self._wanted.wait(), pause)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._wanted.wait()
+            if self._wanted.is_set():
                 # Kopf's own list comes one object at a time; one list of ours covers it.
                 await asyncio.sleep(1.0)
-            except TimeoutError:
-                pass
             self._wanted.clear()
             await self._list()
             pause = self._settings.resync

@@ -129,7 +129,8 @@ async def _until_whole(observer: Observer, stage: Stage, tell: Tell) -> None:
                 f"{_STUCK_SECONDS:g} s; the end of the operator's log:\n{told}"
             )
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(observer.done.wait(), _POLL_SECONDS)
+            async with asyncio.timeout(_POLL_SECONDS):
+                await observer.done.wait()
 
 
 async def _audit(kube: Kube, shape: Shape) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -81,10 +81,9 @@ class Host:
                     await self._carry_out(read_nodes(self._context.settings.directory))
                 except MusterError as error:
                     _log.error("the table of nodes is not carried out: %s", error)
-            try:
-                await asyncio.wait_for(ending.wait(), _TABLE_SECONDS)
-            except TimeoutError:
-                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TABLE_SECONDS):
+                    await ending.wait()
 
     def runs(self, namespace: str, pod: str, container: str) -> list[Path]:
         """The runs of a container, oldest first. Raises `NotFound`."""
