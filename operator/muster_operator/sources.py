@@ -8,8 +8,8 @@ never tells of what was deleted while its watch was broken.
 
 import asyncio
 import logging
-from contextlib import suppress
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from muster_kube import (
