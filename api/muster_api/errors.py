@@ -97,6 +97,7 @@ _STATUS: Final[tuple[tuple[type[MusterError], int], ...]] = (
     (ApiError, 503),
 )
 _UNKNOWN_FIELD: Final = re.compile(r'unknown field "([^"]+)"')
+_PATH: Final = re.compile(r"(metadata|spec|status)(\.\S+)?")
 _TITLES: Final = {413: "Content Too Large", 422: "Unprocessable Content"}
 """Titles whose names differ between Python's versions."""
 
@@ -152,12 +153,15 @@ def _on_muster_error(request: Request, error: Exception) -> JSONResponse:
     status = _status_of(error)
     if status >= 500:
         _log.warning("%s %s: %s", request.method, request.url.path, error)
+    fields = _fields_of(error)
     headers = {}
     if status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="muster"'
     if isinstance(error, TooManyRequests):
         headers["Retry-After"] = str(int(error.retry_after_seconds or 1))
-    return answer(status, str(error), request.url.path, errors=_fields_of(error), headers=headers)
+    # The API server's own sentence repeats each field and has a `<nil>` for the whole object.
+    said = _sentence(fields) if isinstance(error, Invalid) and fields else str(error)
+    return answer(status, said, request.url.path, errors=fields, headers=headers)
 
 
 def _status_of(error: MusterError) -> int:
@@ -173,7 +177,9 @@ def _fields_of(error: MusterError) -> list[FieldProblem]:
     if not isinstance(error, ApiError):
         return []
     if error.fields:
-        return [_field_of(*each) for each in error.fields]
+        causes = [_field_of(*each) for each in error.fields]
+        # One without a path beside those that have one only tells that they stopped other checks.
+        return [cause for cause in causes if cause.field] or causes
     unknown = _UNKNOWN_FIELD.findall(str(error))
     return [FieldProblem(field=field, problem="is not a field of this kind") for field in unknown]
 
@@ -182,9 +188,13 @@ def _field_of(field: str, problem: str) -> FieldProblem:
     """A cause in a Status. A rule about the whole object has no path there; ours begin with it."""
     problem = problem.removeprefix("Invalid value: ")
     if field in ("", "<nil>"):
-        path, colon, rest = problem.partition(": ")
-        field, problem = (path, rest) if colon and " " not in path else ("", problem)
-    return FieldProblem(field=field, problem=problem)
+        path, _, rest = problem.partition(": ")
+        field, problem = (path, rest) if _PATH.fullmatch(path) and rest else ("", problem)
+    return FieldProblem(field=field, problem=problem.replace(f"{field} in body ", "", 1))
+
+
+def _sentence(fields: list[FieldProblem]) -> str:
+    return "; ".join(f"{each.field}: {each.problem}".removeprefix(": ") for each in fields)
 
 
 def _on_refused(request: Request, error: Exception) -> JSONResponse:
@@ -205,8 +215,7 @@ def _on_invalid_request(request: Request, error: Exception) -> JSONResponse:
         FieldProblem(field=".".join(map(str, each["loc"][1:])), problem=str(each["msg"]))
         for each in error.errors()
     ]
-    detail = "; ".join(f"{each.field}: {each.problem}" for each in wrong)
-    return answer(422, detail, request.url.path, errors=wrong)
+    return answer(422, _sentence(wrong), request.url.path, errors=wrong)
 
 
 def _on_defect(request: Request, error: Exception) -> JSONResponse:

@@ -189,6 +189,30 @@ ERRORS = {
         Invalid("bad", status=422, fields=(("<nil>", "Invalid value: metadata.name: too long"),)),
         (422, [{"field": "metadata.name", "problem": "too long"}]),
     ),
+    "a field that its problem repeats is named once": (
+        Invalid(
+            "bad",
+            status=422,
+            fields=(("spec.replicas", "Invalid value: 0: spec.replicas in body should be >= 1"),),
+        ),
+        (422, [{"field": "spec.replicas", "problem": "0: should be >= 1"}]),
+    ),
+    "that other checks were left out is not told beside what stopped them": (
+        Invalid(
+            "bad",
+            status=422,
+            fields=(
+                ("spec.template", "Required value"),
+                ("<nil>", "Invalid value: null: some validation rules were not checked"),
+                ("<nil>", 'Invalid value: "": Checked value must be of type integer'),
+            ),
+        ),
+        (422, [{"field": "spec.template", "problem": "Required value"}]),
+    ),
+    "a problem without a path is told when it is the only one": (
+        Invalid("bad", status=422, fields=(("<nil>", "Invalid value: null: not checked"),)),
+        (422, [{"field": "", "problem": "null: not checked"}]),
+    ),
     "an unknown field is named": (
         ApiError('strict decoding error: unknown field "spec.replicaz"', status=400),
         (400, [{"field": "spec.replicaz", "problem": "is not a field of this kind"}]),
@@ -210,6 +234,15 @@ async def test_errors_of_the_api_server(client, platform, claim: str) -> None:
 
     assert (status, fields) == (answer.status_code, answer.json()["errors"])
     assert "secret" not in answer.text
+
+
+async def test_the_sentence_of_a_refusal_is_its_fields(client, platform) -> None:
+    causes = (("spec.template", "Required value"), ("<nil>", "Invalid value: null: not checked"))
+    platform.cluster.broken["create_job"] = Invalid("[<nil>: …]", status=422, fields=causes)
+
+    answer = await submitted(client, platform.reviewer.know("ada", "a"))
+
+    assert answer.json()["detail"] == "spec.template: Required value"
 
 
 async def test_unknown_routes_methods_and_queries_are_problems_too(client, platform) -> None:
