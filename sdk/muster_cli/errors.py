@@ -21,6 +21,7 @@ FAILED: Final = 1
 BAD_INPUT: Final = 2
 UNREACHABLE: Final = 3
 INTERRUPTED: Final = 130
+_UNAUTHORIZED: Final = 401
 
 
 class Failed(MusterError):
@@ -48,9 +49,19 @@ def told(run: Callable[[], int]) -> int:
     try:
         return run()
     except MusterError as error:
-        return say(str(error), exit_code(error))
+        return say(_words(error), exit_code(error))
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _words(error: MusterError) -> str:
+    """What is told of *error*; the API server has one word for a token that it does not take."""
+    if getattr(error, "status", None) == _UNAUTHORIZED:
+        return (
+            "the API server does not take the token; "
+            "check the user of the current context in the kubeconfig"
+        )
+    return str(error)
 
 
 def say(message: str, code: int) -> int:

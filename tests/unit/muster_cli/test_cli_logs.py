@@ -107,6 +107,16 @@ def test_an_unknown_job_is_named(muster, kube):
     assert (2, True) == (found.code, "there is no TrainingJob no in namespace vision" in found.err)
 
 
+def test_a_token_that_is_not_taken_is_said_with_the_way_out(muster, kube):
+    refused = {"kind": "Status", "reason": "Unauthorized", "message": "Unauthorized"}
+    kube.on(f"GET {JOB}", refused, 401)
+
+    found = muster("logs", "digits")
+
+    assert (2, "") == (found.code, found.out)
+    assert "does not take the token; check the user of the current context" in found.err
+
+
 def test_following_prints_all_attempts_until_the_job_has_ended(muster, digits):
     ended = {
         "metadata": {"name": "digits", "uid": "u", "resourceVersion": "1"},
