@@ -122,6 +122,7 @@ class Reconciler:
         status = replace(
             record.status,
             phase=Phase.RESTARTING if restarting else Phase.PENDING,
+            gang=record.status.gang or _gang_of(record),
             reason=REASONS[Cause.REFUSED],
             message=words,
             queue_position=None,

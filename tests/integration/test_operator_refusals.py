@@ -90,6 +90,7 @@ async def test_a_quota_that_admits_five_of_eight_is_found_before_any_pod(
         await stage.create_job(replicas=8, gpusPerReplica=1)
         status = await stage.becomes("Pending", reason="AdmissionRefused")
         assert "exceeded quota: five" in status["message"]
+        assert "0/8" == status["gang"]
         assert "retryAt" in status
         assert "attempt" not in status or status["attempt"] == 0
         await stays(lambda: _has_no_pods(stage), during=0.5)
