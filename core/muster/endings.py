@@ -25,7 +25,8 @@ def succeed(scene: Scene, attempt: Attempt) -> Step:
     status, pods = scene.status, scene.pods
     ended = seen_or_told(scene.now, [pod.finished_at for pod in pods], attempt)
     started = attempt.running_at or seen_or_told(ended, [p.started_at for p in pods], attempt)
-    words = f"all {attempt.replicas} replicas exited with 0"
+    who = f"all {attempt.replicas} replicas" if attempt.replicas > 1 else "the only replica"
+    words = f"{who} exited with 0"
     done = replace(attempt, running_at=started, ended_at=ended, outcome=Outcome.SUCCEEDED)
     succeeded = replace(
         status.with_attempt(done),

@@ -169,8 +169,9 @@ def _run(scene: Scene, attempt: Attempt, mine: Sequence[PodFacts]) -> Step:
         gang=f"{attempt.replicas}/{attempt.replicas}",
         started_at=scene.status.started_at or started,
     )
-    words = f"attempt {attempt.attempt}: all {attempt.replicas} replicas run"
-    return Step(running, (), (Story("Running", words),))
+    count = attempt.replicas
+    words = f"all {count} replicas run" if count > 1 else "the only replica runs"
+    return Step(running, (), (Story("Running", f"attempt {attempt.attempt}: {words}"),))
 
 
 def _mine(scene: Scene, attempt: Attempt) -> tuple[PodFacts, ...]:

@@ -199,7 +199,9 @@ class LivePage:
             output.phase(job) + Text(attempt),
         )
         rows.add_row(
-            Text("gang", style="dim"), gang(job), Text(str(job.get("message") or ""), style="dim")
+            Text("gang", style="dim"),
+            text.gang(job),
+            Text(str(job.get("message") or ""), style="dim"),
         )
         done = len(state.finished_epochs)
         of = f"{done} of {self.epochs}" if self.epochs else str(done)
@@ -219,14 +221,9 @@ def headline(state: State) -> str:
     job = state.job
     line = f"{job.get('name')}: {state.phase}"
     if job.get("attempt"):
-        line += f", attempt {job['attempt']}, {gang(job)}"
+        line += f", attempt {job['attempt']}, {text.gang(job)}"
     said = ": ".join(str(job[key]) for key in ("reason", "message") if job.get(key))
     return f"{line} ({said})" if said else line
-
-
-def gang(job: Json) -> str:
-    """How large the gang is."""
-    return f"{_count(job.get('replicas'), 'replica')}, {_count(job.get('gpus'), 'GPU')}"
 
 
 def epoch_line(epoch: Json) -> str:
@@ -253,7 +250,3 @@ def _numbers(epoch: Json) -> list[tuple[str, float]]:
     return [
         (key, float(value)) for key, value in metrics.items() if isinstance(value, int | float)
     ]
-
-
-def _count(amount: object, what: str) -> str:
-    return f"{amount or 0} {what}" + ("" if amount == 1 else "s")

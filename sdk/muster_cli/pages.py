@@ -152,7 +152,7 @@ def _summary(job: Json, now: datetime) -> Table:
         ("Reason", ": ".join(str(job[k]) for k in ("reason", "message") if job.get(k)) or None),
         ("Queue", plain("queue")(job)),
         ("User", job.get("user")),
-        ("Gang", f"{job.get('replicas')} replicas, {job.get('gpus')} GPUs"),
+        ("Gang", text.gang(job)),
         ("Submitted", _when(job.get("submitted"), now)),
         ("Started", _when(job.get("started"), now)),
         ("Finished", _when(job.get("finished"), now)),

@@ -1,6 +1,8 @@
 """Amounts as people read them. JSON carries the plain numbers; only tables and pages use this."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 
 def seconds(value: float | None) -> str:
@@ -48,3 +50,14 @@ def size(count: int | None) -> str:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1024
     return f"{amount:.1f} TiB"
+
+
+def gang(job: Mapping[str, Any]) -> str:
+    """How large the gang of *job* is: what it asks for, and what an elastic one runs with."""
+    asked = f"{_count(job.get('replicas'), 'replica')}, {_count(job.get('gpus'), 'GPU')}"
+    held = len((job.get("placement") or {}).get("nodes") or ())
+    return f"{asked}; runs with {held}" if held and held != job.get("replicas") else asked
+
+
+def _count(amount: object, what: str) -> str:
+    return f"{amount or 0} {what}" + ("" if amount == 1 else "s")

@@ -16,7 +16,7 @@ from job_scenes import (
     step,
 )
 from muster.endings import seen_or_told
-from muster.job_status import Attempt, Outcome
+from muster.job_status import Attempt, JobStatus, Outcome
 from muster.lifecycle import placed
 from muster.restarts import NodeState, Restarts
 from muster.steps import JobFacts, Story
@@ -28,6 +28,15 @@ def test_a_gang_that_runs_has_its_time_on_record() -> None:
     assert NOW == got.status.attempts[0].running_at == got.status.started_at
     assert "2/2" == got.status.gang
     assert (Story("Running", "attempt 1: all 2 replicas run"),) == got.stories
+
+
+def test_a_gang_of_one_is_told_in_the_singular() -> None:
+    alone = placed(JobStatus(), ("n1",), "1 GPU", gpus=1, port=20_000, now=NOW)
+    runs = step(alone, pod(0))
+    ends = step(alone, pod(0, "Succeeded"))
+
+    assert (Story("Running", "attempt 1: the only replica runs"),) == runs.stories
+    assert "the only replica exited with 0" == ends.status.message
 
 
 def test_a_success_ends_when_its_last_pod_did_if_nobody_was_there() -> None:

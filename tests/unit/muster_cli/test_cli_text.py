@@ -30,3 +30,24 @@ def test_a_size_has_a_binary_unit(value):
 def test_the_time_between_two_instants():
     assert 1.5 == text.between("2026-01-01T00:00:00Z", "2026-01-01T00:00:01.500Z")
     assert text.between("2026-01-01T00:00:00Z", None) is None
+
+
+GANGS = {
+    "one of each": ({"replicas": 1, "gpus": 1}, "1 replica, 1 GPU"),
+    "several, none placed": ({"replicas": 3, "gpus": 0}, "3 replicas, 0 GPUs"),
+    "whole": (
+        {"replicas": 2, "gpus": 4, "placement": {"nodes": ["a", "b"]}},
+        "2 replicas, 4 GPUs",
+    ),
+    "elastic and smaller": (
+        {"replicas": 3, "gpus": 24, "placement": {"nodes": ["a", "b"]}},
+        "3 replicas, 24 GPUs; runs with 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("claim", GANGS)
+def test_a_gang_is_told_with_what_it_runs_with(claim):
+    job, said = GANGS[claim]
+
+    assert said == text.gang(job)
