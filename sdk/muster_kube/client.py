@@ -131,7 +131,8 @@ class Kube:
                 return _object(raw)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ApiUnreachable(
-                f"{self.server} does not answer: {str(error) or type(error).__name__}"
+                f"the API server at {self.server} does not answer: "
+                f"{str(error) or type(error).__name__}"
             ) from error
 
     async def get(self, path: str, **query: str) -> Json:
