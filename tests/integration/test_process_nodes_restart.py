@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from clusters import RunningCluster
-from eventually import eventually
+from eventually import eventually, stays
 from muster_kube import NODES, PODS, ApiError, ApiNotFound
 from muster_local.nodes.table import NodeEntry, read_nodes, set_down, write_nodes
 from process_nodes import (
@@ -83,11 +83,13 @@ async def test_nodes_come_and_go_with_the_table(nodes: NodeProcess, here: Namesp
 async def test_a_node_that_dies_says_nothing_and_comes_back_without_its_pods(
     nodes: NodeProcess, here: Namespace
 ) -> None:
-    await here.create(pod("victim", "mortal", python(SLEEP)))
-    child = int(await eventually(lambda: _log(here, "victim")))
+    others = [shell("sleep 600", f"other-{n}") for n in range(4)]
+    await here.create(pod("victim", "mortal", python(SLEEP), *others))
+    child = int(await eventually(lambda: _log(here, "victim", container="main")))
+    await eventually(lambda: _seems_to_run(here, "victim"))
     set_down(nodes.directory, "mortal")
     await eventually(lambda: not is_alive(child))
-    assert (await here.pod("victim"))["status"]["phase"] == "Running"
+    await stays(lambda: _seems_to_run(here, "victim"), during=0.5)
     set_down(nodes.directory, "mortal", down=False)
     found = await here.in_phase("victim", "Failed")
     assert terminated(found)["exitCode"] == 137
@@ -177,12 +179,18 @@ def _exits(directory: Path) -> int:
     return len(list(directory.glob("pods/*/containers/*/*/exit.json")))
 
 
-async def _log(here: Namespace, name: str, lines: int = 1) -> str:
+async def _log(here: Namespace, name: str, lines: int = 1, **query: str) -> str:
     try:
-        text = await here.log(name)
+        text = await here.log(name, **query)
     except ApiError:
         return ""
     return text if len(text.splitlines()) >= lines else ""
+
+
+async def _seems_to_run(here: Namespace, name: str) -> bool:
+    status = (await here.pod(name))["status"]
+    states = [each["state"] for each in status["containerStatuses"]]
+    return status["phase"] == "Running" and all("running" in state for state in states)
 
 
 async def _is_gone(here: Namespace, node: str) -> bool:

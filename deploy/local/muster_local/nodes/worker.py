@@ -120,6 +120,8 @@ class Worker:
         reporting = asyncio.create_task(reporter.run())
         try:
             stop = await self._live(self._run)
+            if stop.is_silent:
+                reporting.cancel()  # the end of its containers would be told before it is known
             await self._run.end(stop)
             self._is_over = True
             self._holdings.give_back(self.pod["metadata"]["uid"])
