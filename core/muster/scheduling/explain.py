@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from muster.scheduling.amounts import UNBOUNDED, Amounts, taken_by
+from muster.scheduling.amounts import GPUS, UNBOUNDED, Amounts, taken_by
 from muster.scheduling.fit import Mask
 from muster.scheduling.placement import find, request_of
 from muster.scheduling.plan import WaitReason
@@ -91,7 +91,23 @@ def _never_on_nodes(question: Question, trial: Trial, barred: Collection[str]) -
         return f"needs {_wanted(question)}; the limits on {', '.join(sorted(barred))} are lower"
     if field.total >= question.replicas:
         return f"{_narrowest(question, field)}, even empty"
-    return f"needs {_wanted(question)}; the empty cluster has room for {field.total}"
+    scarce = _scarce(question, snapshot.capacity, allowed)
+    return f"needs {_wanted(question)}{scarce}; the empty cluster has room for {field.total}"
+
+
+def _scarce(question: Question, capacity: Amounts, mask: Mask) -> str:
+    """What else than GPUs keeps most replicas out, and how much of it each of them needs."""
+    room = {
+        # More than all replicas in one place would tell nothing, and add up to too much.
+        resource: int(np.minimum(capacity[resource][mask] // amount, question.replicas).sum())
+        for resource, amount in enumerate(taken_by(question.needs))
+        if amount
+    }
+    fewest = min(room, key=room.__getitem__)
+    if fewest == GPUS or room[fewest] >= question.replicas:
+        return ""
+    each = amount_of(fewest, taken_by(question.needs)[fewest])
+    return f" with {each} each"
 
 
 def _limit(question: Question, trial: Trial) -> str | None:

@@ -112,6 +112,20 @@ MESSAGES = {
         Cluster.of(nodes=nodes("n1 n2"), gangs=[gang("g", 3, 8)]),
         "needs 3 replicas of 8 GPUs; the empty cluster has room for 2",
     ),
+    "a resource that is scarcer than GPUs is named": (
+        Cluster.of(
+            nodes=[node(f"n{i}", cpu_millis=4000) for i in range(20)],
+            gangs=[gang("g", 2, cpu_millis=5000)],
+        ),
+        "needs 2 replicas of 1 GPU with 5 CPUs each; the empty cluster has room for 0",
+    ),
+    "memory of a gang without GPUs is named": (
+        Cluster.of(
+            nodes=[node("n1", memory_bytes=1 << 30)],
+            gangs=[gang("g", 1, 0, memory_bytes=1 << 31)],
+        ),
+        "needs 1 replica with 2.0 GiB of memory each; the empty cluster has room for 0",
+    ),
     "what the queue holds is told": (
         Cluster.of(
             nodes=nodes("n1"),
