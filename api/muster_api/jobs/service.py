@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from muster.cost import Bill
-from muster.errors import NotFound, Unavailable
+from muster.errors import Conflict, NotFound, Unavailable
 from muster.times import text_of
 from muster_api.facts import attempts_of, job_facts
 from muster_api.jobs import manifests
@@ -19,7 +19,7 @@ from muster_db.jobs import Filter, JobRepository
 from muster_db.prices import PriceRepository
 from muster_db.records import Job, JobFacts
 from muster_db.reports import ReportRepository
-from muster_kube import ApiNotFound
+from muster_kube import AlreadyExists, ApiNotFound
 
 _log = logging.getLogger(__name__)
 
@@ -29,11 +29,11 @@ async def submit(parts: Parts, job: dict[str, Any], *, is_dry_run: bool) -> JobD
     namespace = job["metadata"]["namespace"]
     # The API server fills in defaults and checks the schema; what it took is then checked for what
     # a schema can't say.
-    tried = await parts.cluster.create_job(namespace, job, is_dry_run=True)
+    tried = await _create(parts, job, is_dry_run=True)
     await manifests.check(tried, parts.cluster)
     if is_dry_run:
         return _new(tried)
-    created = await parts.cluster.create_job(namespace, job, is_dry_run=False)
+    created = await _create(parts, job, is_dry_run=False)
     try:
         async with parts.database.writing() as transaction:
             await JobRepository(transaction).ensure(job_facts(created))
@@ -41,6 +41,18 @@ async def submit(parts: Parts, job: dict[str, Any], *, is_dry_run: bool) -> JobD
         # It exists, and the recorder will write it; to fail now would invite a second one.
         _log.warning("job %s/%s is not in the list yet: %s", namespace, _name(created), error)
     return _new(created)
+
+
+async def _create(parts: Parts, job: dict[str, Any], *, is_dry_run: bool) -> dict[str, Any]:
+    """The job as the API server takes it. Raises `Conflict` where one of its name is there."""
+    namespace, name = (job["metadata"].get(key) for key in ("namespace", "name"))
+    try:
+        return await parts.cluster.create_job(namespace, job, is_dry_run=is_dry_run)
+    except AlreadyExists as error:
+        raise Conflict(
+            f"metadata.name: there is a job {name} in namespace {namespace} already; "
+            "choose another name, or cancel that one and wait until it is gone"
+        ) from error
 
 
 async def listed(

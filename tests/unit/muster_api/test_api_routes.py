@@ -137,6 +137,15 @@ async def test_a_queue_that_does_not_take_the_job_is_a_403(client, platform) -> 
     assert "takes jobs of the namespaces b only" in answer.json()["detail"]
 
 
+async def test_a_second_job_of_a_name_is_a_409_with_the_way_out(client, platform) -> None:
+    ada = platform.reviewer.know("ada", "a")
+    first = await submitted(client, ada)
+    second = await submitted(client, ada)
+
+    assert (201, 409) == (first.status_code, second.status_code)
+    assert "in namespace a already; choose another name" in second.json()["detail"]
+
+
 BODIES = {
     "no object": (b"[1]", 400),
     "not YAML": (b"a: [", 400),
