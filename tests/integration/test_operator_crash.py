@@ -40,7 +40,7 @@ async def test_a_crash_after_any_write_changes_nothing(stage: Stage, account: Pa
     for last in range(1, len(writes) + 1):
         name = f"crash-{last}"
         await stage.create_job(name, replicas=_SIZE)
-        await _dies_after(last, account)
+        await _dies_after(last, stage.namespace, account)
         await _is_sound(stage, name)
         async with operating(operator_settings(account)):
             await _is_whole(stage, name)
@@ -52,7 +52,7 @@ async def test_a_process_that_is_killed_changes_nothing(
     stage: Stage, account: Path, last: int
 ) -> None:
     await stage.create_job(replicas=_SIZE)
-    command = [sys.executable, crashes.__file__, str(account), str(last)]
+    command = [sys.executable, crashes.__file__, str(account), stage.namespace, str(last)]
     process = await asyncio.to_thread(
         subprocess.run, command, timeout=60, capture_output=True, text=True, check=False
     )
@@ -64,7 +64,7 @@ async def test_a_process_that_is_killed_changes_nothing(
 
 async def _writes_of_a_start(stage: Stage, account: Path) -> list[str]:
     """The writes of an operator that nobody kills, from a job to its gang."""
-    kube = await MortalKube.living_until(account, None, lambda: None)
+    kube = await MortalKube.living_until(account, stage.namespace, None, lambda: None)
     async with kube, operating(operator_settings(account), kube):
         await stage.create_job("calm", replicas=_SIZE)
         await _is_whole(stage, "calm")
@@ -73,9 +73,9 @@ async def _writes_of_a_start(stage: Stage, account: Path) -> list[str]:
     return writes
 
 
-async def _dies_after(last: int, account: Path) -> None:
+async def _dies_after(last: int, namespace: str, account: Path) -> None:
     dead = asyncio.Event()
-    async with await MortalKube.living_until(account, last, dead.set) as kube:
+    async with await MortalKube.living_until(account, namespace, last, dead.set) as kube:
         task = asyncio.create_task(
             run(operator_settings(account), stop=asyncio.Event(), kube=kube)
         )

@@ -100,6 +100,10 @@ async def test_a_job_is_followed_from_its_decision_to_its_end(
             found = await kube.get(JOBS.path(scene.namespace, "digits"))
             # Its end is stored, so that nothing holds it any more.
             assert not found["metadata"].get("finalizers")
+            row = await stored(database, uid)
+            # The recorder has seen it too, by its watch.
+            assert row is not None
+            assert not row.is_held
             return (found.get("status") or {}).get("cost") or {}
 
         cost = await eventually(told)
