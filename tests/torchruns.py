@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -37,20 +38,22 @@ def started(
     command: Sequence[str | Path], *, log: Path | None = None, **environ: str
 ) -> Iterator["subprocess.Popen[str]"]:
     """A process that is ended at the end, with all that it started; writes to *log*."""
-    with (log or Path(os.devnull)).open("w") as file:
-        process = subprocess.Popen(
-            command,
-            env=torch_environment(**environ),
-            stdout=file if log else subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-    try:
-        yield process
-    finally:
-        end(process)
-        if process.stdout is not None:
-            process.stdout.close()
+    # torchrun leaves what it writes there when it is killed.
+    with tempfile.TemporaryDirectory() as scratch:
+        with (log or Path(os.devnull)).open("w") as file:
+            process = subprocess.Popen(
+                command,
+                env=torch_environment(TMPDIR=scratch, **environ),
+                stdout=file if log else subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        try:
+            yield process
+        finally:
+            end(process)
+            if process.stdout is not None:
+                process.stdout.close()
 
 
 def end(process: "subprocess.Popen[str]") -> None:
