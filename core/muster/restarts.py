@@ -84,8 +84,11 @@ _PREEMPTIONS: Final = frozenset(
 )
 # A node that shuts down leaves pods as `Failed` with one of these (kubernetes#98012, #104798).
 _SHUTDOWNS: Final = frozenset({"NodeShutdown", "Shutdown", "Terminated"})
-# A container that could not be started: wrong command or missing program.
-_NOT_STARTED: Final = frozenset({"ContainerCannotRun", "StartError"})
+# A container that could not be started: a wrong command, a missing program, or a template that
+# process nodes cannot run, which no other node will run either.
+_NOT_STARTED: Final = frozenset(
+    {"ContainerCannotRun", "NoCommand", "StartError", "UnsupportedVolume"}
+)
 # What a process does to itself; any other signal came from outside.
 _OWN_SIGNALS: Final = frozenset({4, 5, 6, 8, 11, 31})
 

@@ -14,6 +14,8 @@ CAUSES = {
     "a script that crashed itself": (Loss(exit_code=139), Cause.USER),
     "a script that aborted": (Loss(exit_code=134, signal=6), Cause.USER),
     "a command that does not exist": (Loss(exit_code=128, reason="StartError"), Cause.USER),
+    "a container without a command on a process node": (Loss(reason="NoCommand"), Cause.USER),
+    "a volume that process nodes do not have": (Loss(reason="UnsupportedVolume"), Cause.USER),
     "a pod past its deadline": (Loss(reason="DeadlineExceeded"), Cause.USER),
     "a process killed from outside": (Loss(exit_code=137), Cause.INFRASTRUCTURE),
     "a process that was told to end": (Loss(exit_code=143), Cause.INFRASTRUCTURE),
