@@ -2,8 +2,9 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Final
 
-from muster_local import binaries, node_hosts, platform
+from muster_local import binaries, node_hosts, platform, recipes
 from muster_local.component import Component
 from muster_local.control_plane import ControlPlane
 from muster_local.crew import Crew
@@ -19,6 +20,8 @@ from muster_local.nodes.table import read_nodes, write_nodes
 from muster_local.progress import Tell
 from muster_local.shape import Shape
 from muster_local.state import API, Cluster, save
+
+_KWOK_GRACE_SECONDS: Final = 600
 
 
 def assemble(cluster: Cluster, before: Shape | None, tell: Tell) -> Cluster:
@@ -39,6 +42,11 @@ def assemble(cluster: Cluster, before: Shape | None, tell: Tell) -> Cluster:
     return assembly.cluster
 
 
+def _grace(shape: Shape) -> int:
+    """Seconds of silence after which a node is lost: KWOK, when busy, forgets its heartbeats."""
+    return _KWOK_GRACE_SECONDS if shape.kwok_nodes else recipes.NODE_GRACE_SECONDS
+
+
 class _Assembly:
     """One call of `up`, with the cluster as it is at each moment."""
 
@@ -50,6 +58,7 @@ class _Assembly:
             cluster.directory,
             name=cluster.name,
             with_scheduler=cluster.shape.has_scheduler,
+            node_grace_seconds=_grace(cluster.shape),
             crew=self._crew,
         )
 

@@ -6,6 +6,7 @@ local up` puts nodes and the platform on top of the same class.
 
 import logging
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -26,11 +27,6 @@ _KUBECONFIGS: Final = (
     certificates.NODES,
     certificates.KWOK,
 )
-_BY_API: Final = (
-    (recipes.CONTROLLERS, recipes.controllers),
-    (recipes.SCHEDULER, recipes.scheduler),
-)
-"""What speaks to the API server."""
 
 
 class ControlPlane:
@@ -47,12 +43,17 @@ class ControlPlane:
         name: str = "default",
         with_scheduler: bool = False,
         is_tethered: bool = False,
+        node_grace_seconds: int = recipes.NODE_GRACE_SECONDS,
         crew: Crew | None = None,
     ) -> None:
-        """A tethered control plane dies with our thread. *crew* holds what ran before, if any."""
+        """A tethered control plane dies with our thread. *crew* holds what ran before, if any.
+
+        A node that was silent for *node_grace_seconds* counts as lost.
+        """
         self.directory = directory.absolute()
         self._name = name
         self._with_scheduler = with_scheduler
+        self._node_grace_seconds = node_grace_seconds
         self._crew = crew or Crew(self.directory, is_tethered=is_tethered)
 
     @property
@@ -87,9 +88,7 @@ class ControlPlane:
         try:
             self._start_store(programs[recipes.ETCD], tell)
             self._start_server(programs[recipes.API_SERVER], tell)
-            for name, recipe in _BY_API:
-                if name in programs:
-                    self._crew.ensure(name, recipe(programs[name], self.directory))
+            self._start_clients(programs)
         except BaseException:
             # A Ctrl-C too must not leave half a control plane behind.
             self._crew.take_back()
@@ -122,6 +121,18 @@ class ControlPlane:
     def _names(self) -> list[str]:
         names = [recipes.ETCD, recipes.API_SERVER, recipes.CONTROLLERS]
         return [*names, recipes.SCHEDULER] if self._with_scheduler else names
+
+    def _start_clients(self, programs: Mapping[str, Path]) -> None:
+        """Start what speaks to the API server."""
+        controllers = recipes.controllers(
+            programs[recipes.CONTROLLERS],
+            self.directory,
+            node_grace_seconds=self._node_grace_seconds,
+        )
+        self._crew.ensure(recipes.CONTROLLERS, controllers)
+        if self._with_scheduler:
+            scheduler = recipes.scheduler(programs[recipes.SCHEDULER], self.directory)
+            self._crew.ensure(recipes.SCHEDULER, scheduler)
 
     def _start_store(self, program: Path, tell: Tell) -> None:
         """Start etcd; if it ends at once with what it has, without it.

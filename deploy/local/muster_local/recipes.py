@@ -17,6 +17,8 @@ SCHEDULER: Final = "kube-scheduler"
 _SOCKET: Final = "etcd.sock:0"
 """A socket in the cluster's directory, as etcd and its clients name one. A port would let every
 user of this machine write pods, which run with our rights."""
+NODE_GRACE_SECONDS: Final = 50
+"""Kubernetes' own default."""
 _SERVICE_RANGE: Final = "10.96.0.0/16"
 _ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 # EndpointSlices refuse loopback addresses, and all our pods have one.
@@ -88,7 +90,9 @@ def api_server(program: Path, directory: Path) -> Recipe:
     return Recipe(command, is_ready=_answers("/readyz", pki))
 
 
-def controllers(program: Path, directory: Path) -> Recipe:
+def controllers(
+    program: Path, directory: Path, *, node_grace_seconds: int = NODE_GRACE_SECONDS
+) -> Recipe:
     """The controller manager with all controllers but the endpoint ones.
 
     Node lifecycle takes the not-ready taint off nodes, and quota lets pods under a quota in.
@@ -102,6 +106,7 @@ def controllers(program: Path, directory: Path) -> Recipe:
         # Each controller has its rights by its own account; their shared user has next to none.
         "--use-service-account-credentials",
         f"--root-ca-file={pki / 'ca.crt'}",
+        f"--node-monitor-grace-period={node_grace_seconds}s",
         "--leader-elect=false",
         # The defaults are for a manager that shares its API server with others.
         "--kube-api-qps=1000",
