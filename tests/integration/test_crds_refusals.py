@@ -16,6 +16,11 @@ LIMIT = (
     "spec.limit: must be a number of GPUs, at least 0, or a map from GPU model to such a number"
 )
 
+GUARANTEE = (
+    "spec.guaranteed: must be a number of GPUs, at least 0, or a map from GPU model to such a "
+    "number"
+)
+
 
 @pytest.fixture
 async def kube(cluster: RunningCluster) -> AsyncIterator[Kube]:
@@ -109,6 +114,11 @@ REFUSED_JOBS = {
         "spec.topology.perPart.size in body should be greater than or equal to 1",
     ),
     "an empty queue": (a_job(queue=""), "spec.queue in body should be at least 1 chars long"),
+    "a run of no time": (
+        a_job(maxRunTime="0s"),
+        'spec.maxRunTime: Invalid value: "0s": must be a duration above zero, such as 90s',
+    ),
+    "a job after itself": (a_job(after="job"), "spec.after: Invalid value: must name another job"),
     "a negative number of restarts": (
         a_job(restarts={"user": -1}),
         "spec.restarts.user in body should be greater than or equal to 0",
@@ -150,6 +160,24 @@ REFUSED_QUEUES = {
     "a limit as a list": ({"limit": [8]}, LIMIT),
     "a negative limit of a model": ({"limit": {"H100": 8, "A100": -1}}, LIMIT),
     "a limit of a model in words": ({"limit": {"H100": "8"}}, LIMIT),
+    "a guarantee in words": ({"guaranteed": "8"}, GUARANTEE),
+    "a negative guarantee of a model": ({"guaranteed": {"H100": -1}}, GUARANTEE),
+    "a negative weight": (
+        {"weight": -1},
+        "spec.weight in body should be greater than or equal to 0",
+    ),
+    "an unknown order": (
+        {"order": "lifo"},
+        'spec.order: Unsupported value: "lifo": supported values: "fifo"',
+    ),
+    "a time in words": (
+        {"minRunTimeBeforePreemption": "soon"},
+        'spec.minRunTimeBeforePreemption: Invalid value: "soon": must be a duration, such as 90s',
+    ),
+    "an unknown tie-break": (
+        {"tieBreak": ["price"]},
+        'spec.tieBreak[0]: Unsupported value: "price": supported values: "health", "spot"',
+    ),
     "its own parent": ({"parent": "q"}, "spec.parent: Invalid value: must name another queue"),
     "a user named twice": (
         {"users": ["jane", "jane"]},

@@ -26,6 +26,7 @@ async def test_what_is_left_out_is_filled_in(kube: Kube, namespace: str) -> None
     want = {
         "queue": "default",
         "priority": 0,
+        "preemptible": True,
         "suspend": False,
         "replicas": 1,
         "gpusPerReplica": 0,

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from clusters import RunningCluster
-from custom_objects import a_job
-from muster_kube import JOBS, Kube
+from custom_objects import a_job, an_object
+from muster_kube import JOBS, QUEUES, TOPOLOGIES, Kube, Resource
 from muster_local import resources
 
 pytestmark = pytest.mark.integration
@@ -40,13 +40,48 @@ WHOLE_STATUS = {
     "round": 5,
     "gang": "8/8",
     "queuePosition": 1,
+    "predictedStart": MOMENT,
+    "waitsFor": "team/other",
     "placement": {
         "attempt": 2,
         "decidedAt": MOMENT,
         "port": 29500,
         "nodes": ["n1", "n2"],
         "why": "8 GPUs on 2 nodes in rack r1",
+        "round": 4,
+        "keeps": 1,
+        "grown": [{"first": 1, "at": MOMENT, "round": 5, "runningAt": MOMENT}],
+        "yielded": ["c1"],
+        "behind": ["team/big"],
+        "grownBehind": ["team/big"],
+        "took": {"queues": ["b"], "at": MOMENT},
     },
+    "claim": {
+        "nodes": ["n1", "n2"],
+        "why": "1 job leaves",
+        "took": ["b"],
+        "asks": [
+            {
+                "id": "c1",
+                "at": MOMENT,
+                "deadline": MOMENT,
+                "victims": [
+                    {
+                        "job": "team/other",
+                        "attempt": 1,
+                        "uid": "u",
+                        "ranks": [1],
+                        "right": "surplus",
+                    }
+                ],
+            }
+        ],
+    },
+    "leaving": [{"claimant": "team/other", "ranks": [1], "deadline": MOMENT}],
+    "displaced": {"by": "team/other", "at": MOMENT},
+    "returning": True,
+    "attained": 7200.5,
+    "ran": 900.5,
     "attempts": [
         {
             "attempt": 1,
@@ -65,7 +100,7 @@ WHOLE_STATUS = {
     "retryAt": MOMENT,
     "startedAt": MOMENT,
     "finishedAt": MOMENT,
-    "directive": {"id": "d1", "kind": "Checkpoint", "deadline": MOMENT},
+    "directive": {"id": "d1", "kind": "checkpoint", "deadline": MOMENT, "askedAt": MOMENT},
     "progress": {"epoch": 3, "step": 900, "eta": MOMENT},
     "checkpoint": {"latest": "c9", "verified": "c8", "step": 800, "at": MOMENT},
     "cost": {"microUsd": 1234567, "gpuSeconds": 12.5, "text": "$1.23"},
@@ -92,6 +127,46 @@ async def test_everything_that_is_written_to_a_status_is_kept(kube: Kube, namesp
 def test_the_status_of_this_test_has_every_field() -> None:
     schema = CRDS["TrainingJob"]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert set(_fields(schema["properties"]["status"])) == set(_paths(WHOLE_STATUS))
+
+
+CONDITION = {
+    "type": "Valid",
+    "status": "False",
+    "reason": "UnknownParent",
+    "message": "there is no queue org",
+    "lastTransitionTime": "2026-12-01T08:00:00Z",
+    "observedGeneration": 1,
+}
+STATUSES = {
+    "queues": {
+        "observedGeneration": 1,
+        "usage": {
+            "held": 8,
+            "heldByModel": {"H100": 8},
+            "value": 7.5,
+            "byModel": {"H100": 7.5},
+            "asOf": MOMENT,
+        },
+        "pending": {"jobs": 2, "gpus": 16},
+        "conditions": [CONDITION],
+    },
+    "topologies": {"observedGeneration": 1, "conditions": [CONDITION]},
+}
+
+
+@pytest.mark.parametrize("resource", [QUEUES, TOPOLOGIES], ids=lambda each: each.plural)
+async def test_what_is_wrong_with_a_queue_or_topology_is_kept(
+    kube: Kube, namespace: str, resource: Resource
+) -> None:
+    spec = {"levels": [{"name": "rack", "label": "r"}]} if resource is TOPOLOGIES else {}
+    await kube.create(resource.path(), an_object(resource, namespace, spec))
+    try:
+        want = STATUSES[resource.plural]
+        path = resource.path(name=namespace, subresource="status")
+        kept = await kube.patch(path, {"status": want}, fieldValidation="Strict")
+        assert want == kept["status"]
+    finally:
+        await kube.delete(resource.path(name=namespace))
 
 
 @pytest.mark.parametrize("kind", CRDS)

@@ -8,6 +8,7 @@ from muster import wire
 from muster.errors import InvalidSpec
 from muster.parse.node import DEFAULT_TABLES, ON_DEMAND, SPOT, NodeTables
 from muster.parse.pod import needs_of
+from muster.parse.quantity import seconds_of
 from muster.parse.raw import (
     Raw,
     at,
@@ -50,6 +51,11 @@ class TrainingJob:
     generation: int
     queue: str
     priority: int
+    preemptible: bool
+    max_run_time: float | None
+    """Declared limit of a run, in seconds."""
+    after: str | None
+    """Name of the job in the namespace that must have succeeded before."""
     suspend: bool
     replicas: int
     min_replicas: int
@@ -105,6 +111,9 @@ def job_of(obj: Raw, *, tables: NodeTables = DEFAULT_TABLES) -> TrainingJob:
         generation=number(metadata, "generation", "metadata", least=0, most=2**63) or 0,
         queue=text(spec, "queue", "spec") or wire.DEFAULT_QUEUE,
         priority=number(spec, "priority", "spec", least=-_MOST_PRIORITY, most=_MOST_PRIORITY) or 0,
+        preemptible=flag(spec, "preemptible", "spec", default=True),
+        max_run_time=_max_run_time(spec),
+        after=_after(spec, metadata),
         suspend=flag(spec, "suspend", "spec"),
         replicas=replicas,
         min_replicas=_min_replicas(spec, replicas),
@@ -145,6 +154,8 @@ def gang_of(job: TrainingJob, placement: tuple[str, ...] | None) -> Gang:
         topology=job.topology,
         user=job.user,
         placement=placement,
+        is_preemptible=job.preemptible,
+        max_run_time=job.max_run_time,
     )
 
 
@@ -171,6 +182,22 @@ def _min_replicas(spec: Raw, replicas: int) -> int:
             "spec.minReplicas", f"must not be above spec.replicas ({replicas}), is {least}"
         )
     return least
+
+
+def _max_run_time(spec: Raw) -> float | None:
+    if spec.get("maxRunTime") is None:
+        return None
+    seconds = seconds_of(spec["maxRunTime"], "spec.maxRunTime")
+    if not seconds:
+        raise InvalidSpec("spec.maxRunTime", "must be above zero; leave it out for no limit")
+    return float(seconds)
+
+
+def _after(spec: Raw, metadata: Raw) -> str | None:
+    name = text(spec, "after", "spec")
+    if name is not None and name == metadata.get("name"):
+        raise InvalidSpec("spec.after", "must name another job")
+    return name
 
 
 def _models(spec: Raw, tables: NodeTables) -> tuple[str, ...]:

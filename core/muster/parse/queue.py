@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 from muster.errors import InvalidSpec
 from muster.parse.node import DEFAULT_TABLES, NodeTables
+from muster.parse.quantity import seconds_of
 from muster.parse.raw import (
     Raw,
     at,
     flag,
+    fraction,
     number,
     required_text,
     seconds_at,
@@ -17,7 +19,7 @@ from muster.parse.raw import (
     text,
     texts,
 )
-from muster.scheduling.snapshot import NODE_LEVEL, Level, Queue
+from muster.scheduling.snapshot import NODE_LEVEL, Level, Order, Queue, TieBreak
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +37,22 @@ def queue_of(obj: Raw, tables: NodeTables = DEFAULT_TABLES) -> Queue:
     name, parent = required_text(metadata, "name", "metadata"), text(spec, "parent", "spec")
     if parent == name:
         raise InvalidSpec("spec.parent", "must name another queue")
-    by_model = isinstance(spec.get("limit"), Mapping)
+    limit, limit_by_model = _quota(spec, "limit", tables)
+    guaranteed, guaranteed_by_model = _quota(spec, "guaranteed", tables)
     return Queue(
         name=name,
         parent=parent,
-        limit=None if by_model else number(spec, "limit", "spec", least=0),
-        limit_by_model=_limits(section(spec, "limit", "spec"), tables) if by_model else {},
+        limit=limit,
+        limit_by_model=limit_by_model,
         is_paused=flag(spec, "paused", "spec"),
         created=seconds_at(metadata, "creationTimestamp", "metadata") or 0.0,
+        weight=fraction(spec, "weight", "spec", least=0.0, default=1.0),
+        guaranteed=guaranteed or 0,
+        guaranteed_by_model=guaranteed_by_model,
+        order=_order(spec),
+        per_user_limit=number(spec, "perUserLimit", "spec", least=0),
+        min_run_time=_min_run_time(spec),
+        tie_break=_tie_break(spec),
     )
 
 
@@ -89,15 +99,41 @@ def topology_of(obj: Raw) -> tuple[Level, ...]:
     return tuple(levels)
 
 
-def _limits(raw: Raw, tables: NodeTables) -> dict[str, int]:
-    """GPUs for each model, by the names that nodes get too."""
-    limits: dict[str, int] = {}
-    for key in raw:
-        limit = number(raw, key, "spec.limit", least=0)
-        model = tables.model_of(key)
-        if model is None or limit is None:
-            raise InvalidSpec(at("spec.limit", key), "must be the number of GPUs of a model")
-        if model in limits:
-            raise InvalidSpec(at("spec.limit", key), f"{model} is there twice")
-        limits[model] = limit
-    return limits
+def _quota(spec: Raw, key: str, tables: NodeTables) -> tuple[int | None, dict[str, int]]:
+    """GPUs in all, or for each model, by the names that nodes get too."""
+    if not isinstance(spec.get(key), Mapping):
+        return number(spec, key, "spec", least=0), {}
+    raw, path = section(spec, key, "spec"), at("spec", key)
+    amounts: dict[str, int] = {}
+    for name in raw:
+        amount = number(raw, name, path, least=0)
+        model = tables.model_of(name)
+        if model is None or amount is None:
+            raise InvalidSpec(at(path, name), "must be the number of GPUs of a model")
+        if model in amounts:
+            raise InvalidSpec(at(path, name), f"{model} is there twice")
+        amounts[model] = amount
+    return None, amounts
+
+
+def _order(spec: Raw) -> Order:
+    name = text(spec, "order", "spec") or Order.FIFO.value
+    if name not in tuple(Order):
+        raise InvalidSpec("spec.order", f"must be one of {', '.join(Order)}, is {name!r}")
+    return Order(name)
+
+
+def _min_run_time(spec: Raw) -> float:
+    asked = spec.get("minRunTimeBeforePreemption")
+    return 0.0 if asked is None else float(seconds_of(asked, "spec.minRunTimeBeforePreemption"))
+
+
+def _tie_break(spec: Raw) -> tuple[TieBreak, ...]:
+    if spec.get("tieBreak") is None:
+        return tuple(TieBreak)
+    names = texts(spec, "tieBreak", "spec")
+    for index, name in enumerate(names):
+        if name not in tuple(TieBreak):
+            problem = f"must be one of {', '.join(TieBreak)}, is {name!r}"
+            raise InvalidSpec(at("spec.tieBreak", index), problem)
+    return tuple(dict.fromkeys(map(TieBreak, names)))

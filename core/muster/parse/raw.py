@@ -6,6 +6,7 @@ sent and templates that no schema has looked into, so that no type is taken for 
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any, Final
 
 from muster.errors import InvalidSpec
@@ -80,9 +81,10 @@ def required_text(raw: Raw, key: str, path: str) -> str:
     return value
 
 
-def flag(raw: Raw, key: str, path: str) -> bool:
-    """The truth value under *key*, false where there is none."""
-    return bool(_typed(raw, key, path, bool))
+def flag(raw: Raw, key: str, path: str, *, default: bool = False) -> bool:
+    """The truth value under *key*, *default* where there is none."""
+    value = _typed(raw, key, path, bool)
+    return default if value is None else bool(value)
 
 
 def number(
@@ -97,6 +99,18 @@ def number(
     if value > most:
         raise InvalidSpec(at(path, key), f"must be at most {most}, is {value}")
     return int(value)
+
+
+def fraction(raw: Raw, key: str, path: str, *, least: float, default: float) -> float:
+    """The number under *key*, with or without a fraction; *default* where there is none."""
+    value = raw.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, int | float) or isinstance(value, bool) or not isfinite(value):
+        raise InvalidSpec(at(path, key), f"must be a number, is {shown(value)}")
+    if value < least:
+        raise InvalidSpec(at(path, key), f"must be at least {least:g}, is {value:g}")
+    return float(value)
 
 
 def seconds_at(raw: Raw, key: str, path: str) -> float | None:

@@ -25,6 +25,9 @@ def test_what_is_left_out_has_the_defaults_of_the_crd() -> None:
         "generation": 0,
         "queue": "default",
         "priority": 0,
+        "preemptible": True,
+        "max_run_time": None,
+        "after": None,
         "suspend": False,
         "replicas": 1,
         "min_replicas": 1,
@@ -59,6 +62,9 @@ WHOLE = {
     "spec": {
         "queue": "vision",
         "priority": -5,
+        "preemptible": False,
+        "maxRunTime": "1h30m",
+        "after": "warm-up",
         "suspend": True,
         "replicas": 4,
         "minReplicas": 2,
@@ -94,6 +100,9 @@ def test_a_job_is_read_whole() -> None:
         "generation": 4,
         "queue": "vision",
         "priority": -5,
+        "preemptible": False,
+        "max_run_time": 5400.0,
+        "after": "warm-up",
         "suspend": True,
         "replicas": 4,
         "min_replicas": 2,
@@ -134,6 +143,8 @@ def test_the_scheduler_sees_a_gang(placement: tuple[str, ...] | None) -> None:
         topology=TopologyRequest("block", "rack", 2, "rack"),
         user="jane",
         placement=placement,
+        is_preemptible=False,
+        max_run_time=5400.0,
     )
     assert want == gang_of(job_of(WHOLE), placement)
 
@@ -236,6 +247,12 @@ BAD_JOBS = {
     "a negative number of restarts": (
         a_job(restarts={"user": -1}),
         "spec.restarts.user: must be at least 0, is -1",
+    ),
+    "a job after itself": (a_job(after="digits"), "spec.after: must name another job"),
+    "a run of no time": (a_job(maxRunTime="0s"), "spec.maxRunTime: must be above zero"),
+    "a limit of a run in words": (
+        a_job(maxRunTime="long"),
+        "spec.maxRunTime: 'long' is no duration; write it as 1h30m, 90s or 500ms",
     ),
     "a suspension in words": (a_job(suspend="yes"), "spec.suspend: must be true or false"),
     "a moment that is none": (

@@ -4,7 +4,7 @@ import pytest
 
 from muster.errors import InvalidSpec
 from muster.parse import QueueAccess, access_of, admissible, queue_of, topology_of
-from muster.scheduling.snapshot import Level, Queue
+from muster.scheduling.snapshot import Level, Order, Queue, TieBreak
 
 
 def a_queue(**spec: Any) -> dict[str, Any]:
@@ -24,6 +24,30 @@ QUEUES = {
     "a limit for each model, by the names that nodes get": (
         {"limit": {"h100": 8, "NVIDIA-A100-SXM4-80GB": 0}},
         Queue("vision", limit_by_model={"H100": 8, "A100": 0}, created=CREATED),
+    ),
+    "what it is guaranteed, and its part of the rest": (
+        {"guaranteed": 4, "weight": 2.5},
+        Queue("vision", guaranteed=4, weight=2.5, created=CREATED),
+    ),
+    "a guarantee for each model": (
+        {"guaranteed": {"H100": 4}, "weight": 0},
+        Queue("vision", guaranteed_by_model={"H100": 4}, weight=0.0, created=CREATED),
+    ),
+    "who goes first, and how long nobody may evict it": (
+        {
+            "order": "attained-service",
+            "perUserLimit": 2,
+            "minRunTimeBeforePreemption": "1h30m",
+            "tieBreak": ["spot"],
+        },
+        Queue(
+            "vision",
+            order=Order.ATTAINED_SERVICE,
+            per_user_limit=2,
+            min_run_time=5400.0,
+            tie_break=(TieBreak.SPOT,),
+            created=CREATED,
+        ),
     ),
 }
 
@@ -54,6 +78,32 @@ BAD_QUEUES = {
     "one model by two names": (
         {"limit": {"H100": 1, "h100": 2}},
         "spec.limit.h100: H100 is there twice",
+    ),
+    "a guarantee in words": (
+        {"guaranteed": "8"},
+        "spec.guaranteed: must be a whole number, is '8'",
+    ),
+    "a guarantee of no model": (
+        {"guaranteed": {"nvidia": 1}},
+        "spec.guaranteed.nvidia: must be the number of GPUs of a model",
+    ),
+    "a negative weight": ({"weight": -0.5}, "spec.weight: must be at least 0, is -0.5"),
+    "a weight in words": ({"weight": "2"}, "spec.weight: must be a number, is '2'"),
+    "an unknown order": (
+        {"order": "lifo"},
+        "spec.order: must be one of fifo, attained-service, shortest-remaining, is 'lifo'",
+    ),
+    "a time in words": (
+        {"minRunTimeBeforePreemption": "soon"},
+        "spec.minRunTimeBeforePreemption: 'soon' is no duration; write it as 1h30m, 90s or 500ms",
+    ),
+    "an unknown tie-break": (
+        {"tieBreak": ["spot", "price"]},
+        "spec.tieBreak[1]: must be one of health, spot, is 'price'",
+    ),
+    "a negative limit of a user": (
+        {"perUserLimit": -1},
+        "spec.perUserLimit: must be at least 0, is -1",
     ),
     "its own parent": ({"parent": "vision"}, "spec.parent: must name another queue"),
     "a pause in words": ({"paused": "yes"}, "spec.paused: must be true or false, is 'yes'"),
