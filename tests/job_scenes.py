@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from muster.decisions import placed
 from muster.job_status import JobStatus, Outcome, Phase
-from muster.lifecycle import next_step, placed
+from muster.lifecycle import next_step
 from muster.losses import PodFacts
 from muster.restarts import Loss, Restarts
 from muster.steps import JobFacts, Rules, Scene, Step

@@ -34,6 +34,9 @@ def succeed(scene: Scene, attempt: Attempt) -> Step:
         reason="Succeeded",
         message=words,
         placement=None,
+        claim=None,
+        leaving=(),
+        directive=None,
         gang=f"0/{attempt.replicas}",
         started_at=status.started_at or started,
         finished_at=ended,
@@ -67,7 +70,7 @@ def end(
     spent = scene.job.budgets.exhausted_by(ending.restarts)
     if outcome in (Outcome.FAILED, Outcome.LOST) and spent is None:
         ending = replace(ending, phase=Phase.RESTARTING, reason="Restarting")
-    if outcome is Outcome.REFUSED:
+    if outcome in (Outcome.REFUSED, Outcome.PREEMPTED):
         ending = replace(ending, reason=cause)
     return close(scene.with_status(ending), ended)
 
@@ -87,6 +90,8 @@ def close(scene: Scene, attempt: Attempt) -> Step:
             return cancel(closed)
         case Outcome.REFUSED:
             return _retry_later(closed)
+        case Outcome.PREEMPTED:
+            return _requeue(closed, attempt)
     spent = scene.job.budgets.exhausted_by(closed.status.restarts)
     return _restart(closed, attempt) if spent is None else _fail(closed, attempt, spent)
 
@@ -99,6 +104,7 @@ def cancel(scene: Scene) -> Step:
         phase=Phase.CANCELLED,
         reason="Cancelled",
         message=words,
+        claim=None,
         finished_at=scene.now,
         retry_at=None,
     )
@@ -108,11 +114,32 @@ def cancel(scene: Scene) -> Step:
 def without_placement(status: JobStatus, now: float) -> JobStatus:
     """*status* with the GPUs given back, and the end of their attempt on record."""
     attempt = status.current
+    cleared = replace(status, placement=None, leaving=(), directive=None)
     if attempt is None:
-        return replace(status, placement=None)
+        return cleared
     ended = replace(attempt, ended_at=now, outcome=attempt.outcome or Outcome.CANCELLED)
-    gang = f"0/{attempt.replicas}"
-    return replace(status.with_attempt(ended), placement=None, gang=gang)
+    return replace(
+        cleared.with_attempt(ended),
+        gang=f"0/{attempt.replicas}",
+        attained=status.attained + _held(status, attempt, now),
+        ran=status.ran + _kept(status, attempt),
+    )
+
+
+def _held(status: JobStatus, attempt: Attempt, now: float) -> float:
+    """GPU-seconds that the attempt held until *now*."""
+    placement = status.placement
+    if placement is None or not attempt.replicas:
+        return 0.0
+    times = (max(now - placement.held_since(r), 0.0) for r in range(len(placement.nodes)))
+    return sum(times) * (attempt.gpus // attempt.replicas)
+
+
+def _kept(status: JobStatus, attempt: Attempt) -> float:
+    """Seconds of the attempt's work that its newest checkpoint holds."""
+    if attempt.running_at is None or status.saved_at is None:
+        return 0.0
+    return max(status.saved_at - attempt.running_at, 0.0)
 
 
 def suspended(status: JobStatus) -> JobStatus:
@@ -122,7 +149,10 @@ def suspended(status: JobStatus) -> JobStatus:
         phase=Phase.SUSPENDED,
         reason="Suspended",
         message="suspended by its spec",
+        claim=None,
         queue_position=None,
+        predicted_start=None,
+        waits_for="",
         retry_at=None,
     )
 
@@ -143,6 +173,7 @@ def _fail(scene: Scene, attempt: Attempt, spent: Cause) -> Step:
         phase=Phase.FAILED,
         reason=reason,
         message=attempt.message,
+        claim=None,
         finished_at=scene.now,
         retry_at=None,
     )
@@ -163,6 +194,15 @@ def _restart(scene: Scene, attempt: Attempt) -> Step:
     words = f"attempt {attempt.attempt} ended ({attempt.cause}): {attempt.message}"
     told = (Story("Restarting", words),)
     return Step(again, scene.removals(), told, wake_at=again.retry_at)
+
+
+def _requeue(scene: Scene, attempt: Attempt) -> Step:
+    """It made room for another, and waits again at the head of its priority class."""
+    waiting = replace(
+        scene.status, phase=Phase.PENDING, reason="Preempted", message=attempt.message
+    )
+    told = Story("Preempted", f"attempt {attempt.attempt} ended: {attempt.message}")
+    return Step(waiting, scene.removals(), (told,))
 
 
 def _retry_later(scene: Scene) -> Step:

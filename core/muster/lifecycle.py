@@ -11,12 +11,15 @@ state machine there is:
                            └─────────┬───────────┘
                 Restarting, Failed, Suspended, Cancelled
 
+How a gang makes room for another is in `departures`, how it grows and shrinks in `resizing`.
+
 What is over stays over, whatever happens to its pods (kubeflow/trainer#3779).
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from muster.departures import asked_to_leave, stays, suspended_soon
 from muster.endings import (
     cancel,
     close,
@@ -27,8 +30,9 @@ from muster.endings import (
     suspended,
     without_placement,
 )
-from muster.job_status import Attempt, JobStatus, Outcome, Phase, Placement
+from muster.job_status import Attempt, Outcome, Phase
 from muster.losses import PodFacts, first_loss
+from muster.resizing import growing, shrunk
 from muster.restarts import Cause
 from muster.steps import Create, Expire, Release, Scene, Step, Story
 
@@ -46,26 +50,6 @@ def next_step(scene: Scene) -> Step:
     if attempt.outcome is not None:
         return close(scene, attempt)
     return _watch(scene, attempt)
-
-
-def placed(
-    status: JobStatus, nodes: tuple[str, ...], why: str, *, gpus: int, port: int, now: float
-) -> JobStatus:
-    """The decision to start on *nodes* as the next attempt: the value that is committed."""
-    number = status.attempt + 1
-    attempt = Attempt(number, now, nodes=nodes, replicas=len(nodes), gpus=gpus)
-    return replace(
-        status.with_attempt(attempt),
-        phase=Phase.STARTING,
-        reason="Admitted",
-        message=why,
-        attempt=number,
-        round=status.round + 1,
-        gang=f"0/{len(nodes)}",
-        queue_position=None,
-        retry_at=None,
-        placement=Placement(number, now, port, nodes, why),
-    )
 
 
 def _leave(scene: Scene, deleted_at: float) -> Step:
@@ -118,21 +102,39 @@ def _wait(scene: Scene) -> Step:
 
 def _watch(scene: Scene, attempt: Attempt) -> Step:
     """The gang starts or runs: follow it until something ends it."""
-    if scene.job.is_suspended:
+    placement, is_running = scene.status.placement, attempt.running_at is not None
+    assert placement is not None
+    pausing = suspended_soon(scene, attempt) if scene.job.is_suspended else None
+    if scene.job.is_suspended and pausing is None:
         return end(scene, attempt, Outcome.SUSPENDED)
-    if scene.job.refusal is not None:
+    if scene.job.refusal is not None and not is_running:
         return lose(scene, attempt, Cause.REFUSED, scene.job.refusal)
     mine = _mine(scene, attempt)
-    everyone = frozenset(range(attempt.replicas))
-    expected = scene.job.seen if attempt.running_at is None else everyone
-    loss = first_loss(mine, attempt.replicas, expected)
+    expected = frozenset(range(placement.settled)) if is_running else frozenset()
+    loss = first_loss(mine, placement.size, expected | scene.job.seen)
     if loss is not None:
         return lose(scene, attempt, loss.cause, loss.message)
     if _has_succeeded(scene, attempt):
         return succeed(scene, attempt)
-    if attempt.running_at is not None:
-        return Step(scene.status, scene.removals(besides=attempt.attempt))
-    return _start(scene, attempt, mine)
+    if pausing is not None:
+        return pausing
+    if placement.keeps is not None:
+        return shrunk(scene, attempt, placement.keeps)
+    if (step := asked_to_leave(scene, attempt)) is not None:
+        return step
+    scene = scene.with_status(stays(scene, attempt))
+    if not is_running:
+        return _start(scene, attempt, mine)
+    if placement.settled < placement.size:
+        return growing(scene, attempt, mine)
+    return _run_on(scene, attempt)
+
+
+def _run_on(scene: Scene, attempt: Attempt) -> Step:
+    """All of it runs. After a growth that failed it may grow again at `retry_at`."""
+    retry_at = scene.status.retry_at
+    wake_at = retry_at if retry_at is not None and retry_at > scene.now else None
+    return Step(scene.status, scene.removals(besides=attempt.attempt), wake_at=wake_at)
 
 
 def _start(scene: Scene, attempt: Attempt, mine: Sequence[PodFacts]) -> Step:
@@ -175,12 +177,18 @@ def _run(scene: Scene, attempt: Attempt, mine: Sequence[PodFacts]) -> Step:
 
 
 def _mine(scene: Scene, attempt: Attempt) -> tuple[PodFacts, ...]:
-    return tuple(pod for pod in scene.pods if pod.attempt == attempt.attempt)
+    """The pods of the replicas that are meant to go on."""
+    placement = scene.status.placement
+    size = placement.size if placement is not None else attempt.replicas
+    return tuple(
+        pod for pod in scene.pods if pod.attempt == attempt.attempt and pod.replica < size
+    )
 
 
 def _has_succeeded(scene: Scene, attempt: Attempt) -> bool:
-    mine = _mine(scene, attempt)
-    return len(mine) == attempt.replicas and all(pod.has_succeeded for pod in mine)
+    mine, placement = _mine(scene, attempt), scene.status.placement
+    size = placement.size if placement is not None else attempt.replicas
+    return len(mine) == size and all(pod.has_succeeded for pod in mine)
 
 
 def _hindrance(pods: Sequence[PodFacts]) -> str:

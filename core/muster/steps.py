@@ -6,6 +6,7 @@ Reading and doing are the operator's; deciding is in `lifecycle` and `endings`.
 
 from dataclasses import dataclass, field, replace
 
+from muster.claims import Departure
 from muster.job_status import JobStatus
 from muster.losses import PodFacts
 from muster.restarts import Backoff, Budgets, NodeState
@@ -25,6 +26,10 @@ class JobFacts:
     """The words with which the API server refused a pod of the current attempt."""
     seen: frozenset[int] = frozenset()
     """Replicas of the current attempt that were seen in this life of the operator."""
+    departures: tuple[Departure, ...] = ()
+    """For whom it has to leave, as the claims of others say."""
+    changed: float = 0.0
+    """`Snapshot.changed` now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,8 @@ class Rules:
     start_deadline: float = 1800.0
     unschedulable_wait: float = 30.0
     """How long kube-scheduler may find no room on the node that was chosen for a pinned pod."""
+    notice: float = 0.0
+    """Between the request to save a checkpoint and the end, for a job that is suspended."""
     unreachable_wait: float = 60.0
     """How long a pod on an unreachable node may take to go before it is removed by force."""
 
@@ -113,15 +120,17 @@ class Scene:
         return replace(self, status=status)
 
     def removals(
-        self, *, keep_ended: bool = False, besides: int | None = None
+        self, *, keep_ended: bool = False, besides: int | None = None, below: int | None = None
     ) -> tuple[Deed, ...]:
         """Deletes for all pods, once each, and by force where nobody is left to confirm it.
 
-        Pods that have ended can be kept for their logs, and those of attempt *besides* for good.
+        Pods that have ended can be kept for their logs, and those of attempt *besides* for good,
+        or with *below* its ranks below that.
         """
         deeds: list[Deed] = []
         for pod in self.pods:
-            if pod.attempt == besides or (keep_ended and pod.is_over):
+            is_mine = pod.attempt == besides and (below is None or pod.replica < below)
+            if is_mine or (keep_ended and pod.is_over):
                 continue
             due = self._force_due(pod)
             if due is not None and self.now >= due:

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import orjson
 
+from muster.decisions import placed
 from muster.job_status import JobStatus
-from muster.lifecycle import placed
 from muster.parse import TrainingJob
 from muster_kube import PODS, AlreadyExists, ApiError, Kube
 from muster_operator.answers import is_refusal

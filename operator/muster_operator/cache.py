@@ -11,13 +11,14 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from muster.errors import InvalidSpec
-from muster.job_status import Phase, status_of
+from muster.job_status import Phase
 from muster.losses import PodFacts
 from muster.parse import TrainingJob, gang_of, job_of, needs_of
 from muster.restarts import NodeState
 from muster.scheduling.cluster import Cluster
 from muster.scheduling.plan import Admit
 from muster.scheduling.snapshot import Gang, Needs
+from muster.status_raw import status_of
 from muster.steps import Rules, Scene
 from muster_operator.objections import objection_to
 from muster_operator.pod_facts import facts_of, owner_of

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from muster import wire
-from muster.job_status import seconds_of
 from muster.losses import PodFacts
+from muster.moments import seconds_of
 from muster.restarts import Loss
 
 _MAX_WORDS: Final = 1024

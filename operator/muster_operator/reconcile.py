@@ -8,8 +8,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+from muster.decisions import placed
 from muster.job_status import JobStatus, Phase
-from muster.lifecycle import next_step, placed
+from muster.lifecycle import next_step
 from muster.restarts import REASONS, Cause
 from muster.steps import Create, Delete, Rules, Step, Story
 from muster_kube import ApiError, StaleVersion

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muster import wire
-from muster.job_status import JobStatus, seconds_of
+from muster.job_status import JobStatus
 from muster.losses import PodFacts
+from muster.moments import seconds_of
 from muster.parse import TrainingJob
 from muster.restarts import Budgets
 from muster.scheduling.plan import Admit

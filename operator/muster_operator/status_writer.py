@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from muster import wire
-from muster.job_status import JobStatus, conditions_of, difference
+from muster.job_status import JobStatus
+from muster.status_raw import conditions_of, difference
 from muster_kube import JOBS, ApiNotFound, Kube, StaleVersion
 from muster_operator.answers import is_gone
 from muster_operator.cache import Cache

@@ -4,20 +4,20 @@ from dataclasses import replace
 
 import pytest
 
+from muster.claims import Ask, Asked, Claim, Directive
 from muster.job_status import (
     MAX_ATTEMPTS,
     Attempt,
+    Growth,
     JobStatus,
     Outcome,
     Phase,
     Placement,
-    conditions_of,
-    difference,
-    seconds_of,
-    status_of,
-    text_of,
 )
+from muster.moments import seconds_of, text_of, whole_ms
 from muster.restarts import Restarts
+from muster.scheduling.snapshot import Displaced, Leaving, Took
+from muster.status_raw import conditions_of, difference, status_of
 
 _NODES = ("n1", "n1", "n2")
 _FULL = JobStatus(
@@ -28,7 +28,44 @@ _FULL = JobStatus(
     round=3,
     gang="0/3",
     queue_position=1,
-    placement=Placement(2, 1_700_000_000.125, 20_001, _NODES, "3 GPUs"),
+    predicted_start=20.0,
+    waits_for="team/other",
+    placement=Placement(
+        2,
+        1_700_000_000.125,
+        20_001,
+        _NODES,
+        "3 GPUs",
+        round=2,
+        keeps=1,
+        grown=(Growth(1, 4.0, 3, 5.0), Growth(2, 6.0, 4)),
+        yielded=("c1",),
+        behind=("team/big",),
+        grown_behind=("team/bigger",),
+        took=Took(("b",), 3.0),
+    ),
+    claim=Claim(
+        ("n1", "n2"),
+        "1 job leaves",
+        (
+            Ask(
+                "c2",
+                1.5,
+                61.5,
+                (
+                    Asked("team/a", "u-a", 3, (1, 2), "surplus"),
+                    Asked("team/b", "u-b", 1, None, "priority"),
+                ),
+            ),
+        ),
+        ("b",),
+    ),
+    leaving=(Leaving("team/c", (2,), 7.0), Leaving("team/d", None, 8.0)),
+    displaced=Displaced("team/c", 6.0),
+    is_returning=True,
+    attained=12.5,
+    ran=3.25,
+    directive=Directive("c3", "checkpoint", 8.0, 2.0),
     attempts=(
         Attempt(1, 1.0, _NODES, 3, 3, 2.0, 4.0, Outcome.LOST, "InfrastructureError", "gone"),
         Attempt(2, 1_700_000_000.125, _NODES, 3, 3),
@@ -53,6 +90,32 @@ def test_what_is_gone_is_removed() -> None:
     change = difference(_FULL, replace(_FULL, placement=None, retry_at=None, reason=""))
 
     assert {"placement": None, "retryAt": None, "reason": None} == change
+
+
+def test_what_is_gone_inside_a_field_is_removed() -> None:
+    assert _FULL.placement is not None
+    whole = replace(_FULL.placement, keeps=None, took=None)
+    change = difference(_FULL, replace(_FULL, placement=whole))
+
+    assert {"keeps": None, "took": None} == {
+        key: change["placement"][key] for key in ("keeps", "took")
+    }
+
+
+def test_the_times_of_the_recorder_are_read_and_never_written() -> None:
+    moment = "2023-11-14T22:13:20.125Z"
+    raw = {"checkpoint": {"at": moment}, "progress": {"eta": moment}}
+    status = status_of(raw)
+
+    assert (1_700_000_000.125, 1_700_000_000.125) == (status.saved_at, status.eta)
+    assert {} == difference(status, replace(status, saved_at=None, eta=None))
+
+
+def test_a_time_is_the_same_once_it_has_been_written() -> None:
+    for seconds in (1_700_000_000.123456, 1_764_590_000.0019, 0.9999):
+        kept = whole_ms(seconds)
+
+        assert kept == seconds_of(text_of(kept))
 
 
 def test_an_absent_status_is_an_empty_one() -> None:
@@ -100,7 +163,7 @@ def test_conditions_say_what_the_phase_says(phase: Phase | None) -> None:
 
         assert {
             "Admitted": str(placement is not None),
-            "Running": str(phase is Phase.RUNNING),
+            "Running": str(phase in (Phase.RUNNING, Phase.PREEMPTING)),
             "Finished": str(status.is_final),
         } == conditions
 

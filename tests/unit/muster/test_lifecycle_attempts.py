@@ -15,9 +15,9 @@ from job_scenes import (
     pod,
     step,
 )
+from muster.decisions import placed
 from muster.endings import seen_or_told
 from muster.job_status import Attempt, JobStatus, Outcome
-from muster.lifecycle import placed
 from muster.restarts import NodeState, Restarts
 from muster.steps import JobFacts, Story
 

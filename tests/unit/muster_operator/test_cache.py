@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from muster.job_status import JobStatus, difference
-from muster.lifecycle import placed
+from muster.decisions import placed
+from muster.job_status import JobStatus
 from muster.parse import job_of
 from muster.restarts import NodeState
 from muster.scheduling.cycle import plan_cycle
 from muster.scheduling.plan import Admit, Plan
 from muster.scheduling.policy import Policy
+from muster.status_raw import difference
 from muster.steps import Rules
 from muster_operator.cache import Cache
 from muster_operator.render import GangBody
