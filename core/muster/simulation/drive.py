@@ -59,8 +59,11 @@ class Unsettled(MusterError):
 class Watcher(Protocol):
     """Sees everything as it happens."""
 
+    def planning(self, simulation: "Simulation") -> None:
+        """Called before the deeds of one cycle are carried out."""
+
     def planned(self, simulation: "Simulation") -> None:
-        """Called when the deeds of one cycle have been carried out."""
+        """Called when they have been."""
 
     def settled(self, simulation: "Simulation", events: tuple[Event, ...]) -> None:
         """Called at the end of each instant, with what happened in it."""
@@ -132,6 +135,10 @@ class Simulation:
         """Somebody suspends a job, or lets it go on."""
         act = partial(self.world.suspend, job, is_suspended=is_suspended)
         self.world.agenda.add(at, Phase.WISH, act=act)
+
+    def look(self, at: float) -> None:
+        """The scheduler looks at the cluster at that time, whether something happens or not."""
+        self.world.agenda.add(at, Phase.CHANGE, act=lambda: None)
 
     # What is.
 
@@ -229,6 +236,8 @@ class Simulation:
             if not deeds:
                 self._note(plan)
                 return number > 0
+            for watcher in self._watchers:
+                watcher.planning(self)
             self._hands.carry_out(deeds)
             for watcher in self._watchers:
                 watcher.planned(self)

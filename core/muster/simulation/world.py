@@ -143,6 +143,11 @@ class World:
         self.register(gang, job)
         self._is_counting = job.is_submitted = True
         self._held += gang.running * gang.needs.gpus
+        if job.after and gang.held_back:
+            self._followers[job.after].append(gang.key)
+        for leaving in gang.leaving:
+            if leaving.claimant:
+                self.asked[leaving.claimant].add(gang.key)
         self.put(job, gang)
 
     def becomes(self, name: str, state: Becomes) -> None:
