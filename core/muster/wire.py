@@ -13,6 +13,12 @@ API_VERSION: Final = f"{GROUP}/{VERSION}"
 SYSTEM_NAMESPACE: Final = "muster-system"
 AUDIENCE: Final = "muster"
 """Audience of the projected token with which a pod reports; no other token may report."""
+OPERATOR_AUDIENCE: Final = "muster-operator"
+"""Audience of the token with which the API reads the operator's snapshot and decisions."""
+SNAPSHOTS: Final = "snapshots"
+DECISIONS: Final = "decisions"
+"""Resources of our group that exist in roles only: who may `get` them may read what the scheduler
+sees of all namespaces, and what it decided."""
 
 DEFAULT_QUEUE: Final = "default"
 DEFAULT_TOPOLOGY: Final = "default"

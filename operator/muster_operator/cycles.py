@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from muster.scheduling.archive import Inputs
 from muster.scheduling.cycle import plan_cycle
 from muster.scheduling.plan import Admit, Plan, Wait
 from muster.scheduling.policy import Policy
@@ -42,6 +43,7 @@ class Cycles:
         metrics: Metrics,
         clock: Callable[[], float],
         plan: Callable[[Snapshot, Policy, float], Plan] = plan_cycle,
+        record: Callable[[Inputs, Plan], object] = lambda inputs, plan: None,
     ) -> None:
         self._settings = settings
         self._cache = cache
@@ -49,6 +51,7 @@ class Cycles:
         self._metrics = metrics
         self._clock = clock
         self._plan = plan
+        self._record = record
         self._wanted = asyncio.Event()
         self._last_trigger = 0.0
 
@@ -88,7 +91,11 @@ class Cycles:
 
     def cycle(self) -> Plan:
         """One cycle. What it admits counts as placed at once."""
-        plan = self._plan(self._cache.cluster.snapshot(), self._settings.policy, self._clock())
+        cluster, policy, now = self._cache.cluster, self._settings.policy, self._clock()
+        plan = self._plan(cluster.snapshot(), policy, now)
+        if plan.deeds:
+            # Before any of it is carried out: the record holds what the plan followed from.
+            self._record(Inputs(cluster.objects(), policy, now), plan)
         admitted = waiting = 0
         for decision in plan.decisions:
             match decision:

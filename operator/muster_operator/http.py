@@ -1,6 +1,6 @@
-"""Metrics and health, for Prometheus and the kubelet. Nothing else is served."""
+"""Metrics and health, for Prometheus and the kubelet, and what else is given to be served."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -11,7 +11,11 @@ from muster_operator.metrics import Metrics
 
 @asynccontextmanager
 async def served(
-    host: str, port: int, metrics: Metrics, is_ready: Callable[[], bool]
+    host: str,
+    port: int,
+    metrics: Metrics,
+    is_ready: Callable[[], bool],
+    routes: Iterable[web.RouteDef] = (),
 ) -> AsyncIterator[int]:
     """Serve as long as the context lasts; gives the port. Raises `Unavailable` if it is taken."""
 
@@ -34,6 +38,7 @@ async def served(
             web.get("/healthz", health),
             web.get("/readyz", ready),
             web.get("/metrics", exposition),
+            *routes,
         ]
     )
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)

@@ -42,6 +42,9 @@ class Metrics:
         self.events_dropped = counter(
             "muster_events_dropped_total", "Events that were not posted.", ("reason",)
         )
+        self.decisions_dropped = counter(
+            "muster_decision_records_dropped_total", "Decisions that were not kept on disk."
+        )
         self.errors = counter(
             "muster_errors_total", "Requests and steps that failed and are retried.", ("where",)
         )

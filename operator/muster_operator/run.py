@@ -11,11 +11,13 @@ from muster_operator.admission import Admission
 from muster_operator.cache import Cache
 from muster_operator.carry_out import CarryOut
 from muster_operator.cycles import Cycles
+from muster_operator.evidence import Evidence, Guard
 from muster_operator.http import served
 from muster_operator.metrics import Metrics
 from muster_operator.reconcile import Reconciler
 from muster_operator.settings import Settings
 from muster_operator.sources import Sources
+from muster_operator.spool import spool_of
 from muster_operator.status_writer import StatusWriter
 from muster_operator.stories import Stories
 from muster_operator.telling import line
@@ -50,7 +52,11 @@ async def _run(
 ) -> None:
     operator = Operator(settings, kube)
     async with served(
-        settings.http_host, settings.http_port, operator.metrics, operator.sources.synced.is_set
+        settings.http_host,
+        settings.http_port,
+        operator.metrics,
+        operator.sources.synced.is_set,
+        operator.evidence.routes(),
     ) as port:
         _log.info(line("started", server=kube.server, port=port))
         working = asyncio.create_task(operator.work())
@@ -96,7 +102,22 @@ class Operator:
             time.time,
         )
         self._queue = self._reconciler.queue
-        self.cycles = Cycles(settings, self.cache, self._queue, self.metrics, time.time)
+        self.spool = spool_of(settings, self.metrics)
+        self.cycles = Cycles(
+            settings,
+            self.cache,
+            self._queue,
+            self.metrics,
+            time.time,
+            record=self.spool.put,
+        )
+        self.evidence = Evidence(
+            Guard(kube, time.time),
+            self.cache.cluster,
+            lambda: settings.policy,
+            self.spool,
+            time.time,
+        )
         for phase in Phase:
             self.metrics.jobs.labels(phase.value).set_function(self._counter_of(phase))
 
@@ -106,6 +127,7 @@ class Operator:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.sources.run())
                 tasks.create_task(self._stories.run())
+                tasks.create_task(self.spool.run())
                 await self.sources.synced.wait()
                 self._queue.open()
                 self.cycles.trigger()

@@ -63,6 +63,13 @@ class Settings:
     """Seconds between two full lists of our own objects, in case a watch missed a deletion."""
     max_explained: int = Policy().max_explained
     """Pending jobs whose reason is worked out anew in one cycle."""
+    decisions_folder: str = ""
+    """Where decisions are kept with their inputs, for `muster replay`; empty: a temporary folder,
+    which goes when the operator ends."""
+    decisions_kept: int = 1000
+    """Decisions that are kept at most; the oldest go first."""
+    decisions_bytes: int = 268_435_456
+    """Bytes on disk that they may take at most, compressed."""
     log_level: str = "INFO"
     """Lines below this level are not written."""
     kubeconfig: Path | None = None

@@ -27,6 +27,8 @@ RESOURCES = (
     "muster.dev/queues/status",
     "muster.dev/topologies",
     "muster.dev/topologies/status",
+    "muster.dev/snapshots",
+    "muster.dev/decisions",
     "/pods",
     "/pods/log",
     "/pods/exec",
@@ -68,9 +70,13 @@ COMPONENTS: dict[str, dict[str, set[str]]] = {
         "/events": {"create"},
         "/nodes": WATCH,
         "/resourcequotas": WATCH,
+        "authentication.k8s.io/tokenreviews": {"create"},
+        "authorization.k8s.io/subjectaccessreviews": {"create"},
     },
     "muster-api": {
         "muster.dev/trainingjobs": {"get", "create", "delete"},
+        "muster.dev/snapshots": {"get"},
+        "muster.dev/decisions": {"get"},
         "/pods": {"get"},
         "authentication.k8s.io/tokenreviews": {"create"},
         "authorization.k8s.io/subjectaccessreviews": {"create"},
@@ -153,6 +159,18 @@ async def test_the_recorder_reads_the_prices_and_no_other_config_map(kube: Kube)
     assert not await may("list", "other")
     assert not await may("list", "")
     assert not await may("list", "muster-prices", namespace="default")
+
+
+async def test_the_api_makes_tokens_of_its_own_account_only(kube: Kube) -> None:
+    user = f"system:serviceaccount:{wire.SYSTEM_NAMESPACE}:muster-api"
+
+    async def may(name: str, namespace: str = wire.SYSTEM_NAMESPACE) -> bool:
+        where = {"namespace": namespace, "name": name}
+        return await is_allowed(kube, user, "create", "/serviceaccounts/token", **where)
+
+    assert await may("muster-api")
+    assert not await may("muster-operator")
+    assert not await may("muster-api", namespace="default")
 
 
 async def test_the_recorder_reads_the_one_namespace_that_tells_clusters_apart(kube: Kube) -> None:
