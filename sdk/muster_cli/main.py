@@ -37,6 +37,9 @@ COMMANDS: Final = {
     "cost": Lazy("muster_cli.commands.cost", "cost", "Show what a job cost, epoch by epoch."),
     "cancel": Lazy("muster_cli.commands.jobs", "cancel", "Cancel a job; its history stays."),
     "queues": Lazy("muster_cli.commands.queues", "queues", "List the queues and their usage."),
+    "simulate": Lazy(
+        "muster_cli.commands.simulate", "simulate", "Play a scenario in simulated time."
+    ),
     "local": Lazy("muster_local.commands", "app", "Run a whole cluster on this machine."),
     "bench": Lazy("muster_local.bench.commands", "app", "Measure the platform."),
     "version": Lazy("muster_cli.commands.version", "version", "Print the version."),

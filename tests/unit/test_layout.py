@@ -89,6 +89,7 @@ FOREIGN = {
     "sqlalchemy": {"muster_db"},
     "fastapi": {"muster_api"},
     "torch": {"muster_sdk"},
+    "matplotlib": {"muster_cli.gantt"},
 }
 
 
