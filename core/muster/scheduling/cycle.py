@@ -1,170 +1,204 @@
 """One pass from a snapshot to a plan.
 
-1. Turns: the pending gangs, one after the other, in the order of the queues.
-2. Minimums: each gang whose `min_replicas` fit, within the limits of its queues, takes its place.
-3. Growth: elastic gangs that start now take further replicas from what is left, in the same order.
-4. Again from 2, as long as growth moved something out of the way.
-5. Reasons: why every other gang waits, from what is left at the end.
+1. What is under way: claims are kept, used or given up.
+2. Repair: lost replicas are replaced, before anybody else gets what could replace them.
+3. Turns: the pending gangs, one after the other, in the order of the queues. Each takes its place
+   on what is idle, or makes room for itself where it has the right to; the first that can do
+   neither gets a reservation, and those behind it backfill.
+4. Again from 3, as long as somebody had to leave.
+5. Growth: elastic gangs take further replicas from what is left, one at a time.
+6. Reasons: why every other gang waits, from what is left at the end.
 
-A gang that cannot start stops nobody behind it: whatever fits starts. Growth happens at the start
-of a gang only; one that runs keeps its size. Equal questions are asked once: what did not fit does
-not fit until something comes free.
+Equal questions are asked once: what did not fit does not fit until something comes free.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from bisect import insort
+from collections.abc import Sequence
 
-from muster.scheduling.explain import Reason, explain, obstacle
-from muster.scheduling.order import turns
-from muster.scheduling.placement import Run, find, request_of, settle
-from muster.scheduling.plan import Admit, Decision, Plan, Wait
+from muster.scheduling.backfill import Backfill, Place
+from muster.scheduling.deeds import Deeds, Start, victims_of
+from muster.scheduling.explain import is_never, obstacle
+from muster.scheduling.fair_share import Shares
+from muster.scheduling.gathering import Scheme
+from muster.scheduling.growth import Growth
+from muster.scheduling.holders import Holder, roster_of
+from muster.scheduling.order import Turns
+from muster.scheduling.plan import Plan
 from muster.scheduling.policy import Policy
-from muster.scheduling.quota import excess, excess_by_model
-from muster.scheduling.snapshot import Pending, Question, Snapshot
-from muster.scheduling.tree import Tree
-from muster.scheduling.trial import Trial
-from muster.scheduling.wording import gpus_of, place_of, replicas_of
+from muster.scheduling.repair import Repair
+from muster.scheduling.rights import taken_at_reserved_times
+from muster.scheduling.snapshot import Pending, Question, Run, Snapshot
+from muster.scheduling.state import Ask, State
+from muster.scheduling.taking import Displacement, Taking
+from muster.scheduling.trial import Books, Trial
+from muster.scheduling.underway import Underway
+from muster.scheduling.waits import waits
+from muster.scheduling.waking import wake_at
+
+_PASSES = 1000
+"""More of them in one instant than any lawful course of events takes."""
 
 
 def plan_cycle(snapshot: Snapshot, policy: Policy, now: float) -> Plan:
-    """What starts, and why everything else does not."""
-    del now  # No rule of this stage looks at the time.
-    cycle = _Cycle(snapshot)
-    waiting = cycle.admit(turns(snapshot, cycle.trial))
-    while cycle.grow():
-        waiting = cycle.admit(waiting)
-    return Plan(tuple(cycle.decisions(policy)))
-
-
-@dataclass(slots=True)
-class _Start:
-    """A gang that starts in this cycle, and where."""
-
-    pending: Pending
-    runs: tuple[Run, ...]
-
-    @property
-    def replicas(self) -> int:
-        return sum(replicas for _, replicas in self.runs)
-
-    @property
-    def spread(self) -> dict[int, int]:
-        spread: dict[int, int] = {}
-        for node, replicas in self.runs:
-            spread[node] = spread.get(node, 0) + replicas
-        return spread
+    """What happens now, and why everything else waits. *now* in seconds since the epoch."""
+    barred: frozenset[str] = frozenset()
+    while True:
+        cycle = _Cycle(snapshot, policy, now, barred)
+        try:
+            cycle.decide()
+        except Displacement as displacement:
+            # It made others leave and has to leave itself in the same instant: neither happened.
+            barred |= {displacement.key}
+        else:
+            return cycle.plan()
 
 
 class _Cycle:
     """What one cycle has decided so far."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.trial = Trial(snapshot)
-        self._order: dict[str, Pending] = {}
-        self._starts: dict[str, _Start] = {}
+    def __init__(
+        self, snapshot: Snapshot, policy: Policy, now: float, barred: frozenset[str]
+    ) -> None:
+        trial = Trial(snapshot)
+        shares = Shares(trial, policy, now)
+        took = taken_at_reserved_times(snapshot)
+        self._state = State(trial, roster_of(snapshot), shares, policy, now, took)
+        self._barred = barred
+        """Gangs that make nobody leave in this cycle."""
+        self._deeds = Deeds(snapshot.tree)
+        self._lanes: dict[str, Sequence[Pending]] = dict(snapshot.pending)
         self._refused: set[Question] = set()
-        """What did not fit, and does not until something comes free."""
+        """What has no place, and has none until something comes free."""
+        self._never: dict[Question, bool] = {}
+        self._claimants: set[str] = set()
+        self._underway = Underway(self._state, self._deeds)
+        self._taking = Taking(self._state, self._deeds)
+        self._backfill = Backfill(self._state)
 
-    def admit(self, pendings: Iterable[Pending]) -> list[Pending]:
-        """Start every gang whose minimum fits, in the given order; give back the others."""
-        waiting = []
-        for pending in pendings:
-            self._order.setdefault(pending.gang.key, pending)
-            if pending.question in self._refused or not self._start(pending):
-                waiting.append(pending)
-        return waiting
+    def decide(self) -> None:
+        """Everything but the reasons."""
+        self._underway.open_books()
+        for lane in self._state.snapshot.pending.values():
+            for pending in lane:
+                if pending.gang.claim:
+                    self._follow(pending)
+        Repair(
+            self._state, self._deeds, self._underway, self._taking, self._backfill, self._barred
+        ).decide()
+        self._admit()
+        growth = Growth(self._state, self._deeds, self._underway, self._taking, self._backfill)
+        while growth.grow():
+            self._admit()
 
-    def grow(self) -> bool:
-        """Give elastic gangs that start now more replicas; whether one left a node for that.
+    def plan(self) -> Plan:
+        """What was decided, and the reasons for everything that was not."""
+        lanes = self._lanes = self._waiting()
+        reasons = waits(
+            lanes, frozenset(self._claimants), self._backfill.reservations, self._state
+        )
+        return Plan((*self._deeds, *reasons), wake_at(self._state, lanes))
 
-        One replica at a time in queue order means: the first in order takes what it can before the
-        next, since a gang that took one replica is still the first. With it the gang is placed
-        anew as a whole, since none of it runs yet.
-        """
-        starts = [self._starts[key] for key in self._order if key in self._starts]
-        freed = [self._grow(s) for s in starts if s.replicas < s.pending.gang.replicas]
-        if any(freed):
+    def _follow(self, pending: Pending) -> None:
+        """Let a gang for which others are leaving start as soon as it can."""
+        place = self._underway.follow(pending)
+        if place is None:
+            self._claimants.add(pending.gang.key)
+        elif place.runs is not None:
+            self._start(pending, place)
+
+    def _admit(self) -> None:
+        """Pass over the pending gangs until nobody has to leave any more."""
+        for _ in range(_PASSES):
             self._refused.clear()
-        return any(freed)
+            self._backfill.clear()
+            self._lanes = self._waiting()
+            turns = Turns(
+                self._lanes,
+                self._state.shares,
+                self._state.trial,
+                self._state.judged_on,
+                self._refused.__contains__,
+            )
+            # Everybody is asked, also after somebody had to leave: no short circuit.
+            if not sum([self._consider(pending) for pending in turns]):
+                return
+        raise AssertionError("the decisions of one instant do not come to an end")
 
-    def decisions(self, policy: Policy) -> Iterable[Decision]:
-        """One decision for each pending gang, in the order in which they were taken."""
-        tree, last_said = self.trial.snapshot.tree, self.trial.snapshot.memo.waits
-        said = self.trial.snapshot.memo.waits = {}
-        verdicts: dict[Question, Reason] = {}
-        places: dict[str, int] = {}
-        for key, pending in self._order.items():
-            start = self._starts.get(key)
-            if start is not None:
-                yield _admission(start, tree)
-                continue
-            queue = pending.gang.queue
-            places[queue] = places.get(queue, 0) + 1
-            verdict = verdicts.get(pending.question)
-            if verdict is None:
-                if len(verdicts) == policy.max_explained:
-                    continue
-                verdict = verdicts[pending.question] = explain(pending.question, self.trial)
-            said[key] = _wait(last_said.get(key), key, verdict, places[queue])
-            yield said[key]
-
-    def _start(self, pending: Pending) -> bool:
-        question = pending.question
-        runs = None
-        if obstacle(question, self.trial) is None:
-            runs = placed(question, question.replicas, self.trial)
-        if runs is None:
+    def _consider(self, pending: Pending) -> bool:
+        """Start the gang if it can; whether anybody had to leave for it."""
+        gang, question = pending.gang, pending.question
+        if question in self._refused or gang.key in self._claimants:
+            return False
+        if obstacle(question, self._state.trial) is not None:
             self._refused.add(question)
             return False
-        start = self._starts[pending.gang.key] = _Start(pending, runs)
-        self.trial.take(question.queue, question.needs, start.spread)
-        return True
+        ask = Ask(gang, question, question.replicas)
+        place = self._backfill.place(ask)
+        if place.runs is not None:
+            self._start(pending, place)
+            return False
+        if gang.key not in self._barred:
+            scheme = self._state.scheme(ask)
+            if scheme is not None and scheme.options and self._backfill.allows(ask, scheme):
+                self._evict(pending, ask, scheme)
+                return True
+            if scheme is None and gang.displaced is None and not place.is_held_up:
+                self._refused.add(question)
+        self._reserve(ask)
+        return False
 
-    def _grow(self, start: _Start) -> bool:
-        """Place a gang anew, as large as it can be; whether that left some node."""
-        question, before = start.pending.question, start.spread
-        self.trial.give(question.queue, question.needs, before)
-        low, high = start.replicas, start.pending.gang.replicas
-        while low < high:
-            middle = (low + high + 1) // 2
-            runs = placed(question, middle, self.trial)
-            if runs is None:
-                high = middle - 1
-            else:
-                low, start.runs = middle, runs
-        after = start.spread
-        self.trial.take(question.queue, question.needs, after)
-        return any(replicas > after.get(node, 0) for node, replicas in before.items())
+    def _reserve(self, ask: Ask) -> None:
+        if self._state.policy.reservation:
+            is_no_use = self._never.get(ask.question)
+            if is_no_use is None:
+                is_no_use = self._never[ask.question] = is_never(ask.question, self._state.trial)
+            if not is_no_use:
+                self._backfill.reserve(ask)
 
+    def _start(self, pending: Pending, place: Place, scheme: Scheme | None = None) -> None:
+        assert place.runs is not None
+        gang, state = pending.gang, self._state
+        victims = victims_of(scheme) if scheme else ()
+        start = Start(pending, place.runs, victims, place.behind)
+        state.trial.take(gang.queue, gang.needs, start.spread, gang.user)
+        nodes = [node for node, replicas in place.runs for _ in range(replicas)]
+        run = Run(state.now, behind=place.behind)
+        holder = Holder(gang, nodes, state.now, run, is_fresh=True, has_evicted=bool(victims))
+        state.roster.add(holder)
+        self._deeds.starts[gang.key] = start
+        ask = Ask(gang, pending.question, start.replicas)
+        options = scheme.options if scheme else ()
+        self._backfill.note(ask, start.spread, place.behind, options)
 
-def placed(question: Question, replicas: int, trial: Trial) -> tuple[Run, ...] | None:
-    """Where that many replicas would go, within limits and free capacity; `None` if nowhere."""
-    quotas, gpus = trial.snapshot.quotas, replicas * question.needs.gpus
-    if excess(quotas, trial.held, question.queue, gpus) is not None:
-        return None
-    barred = excess_by_model(quotas, trial.held, question.queue, gpus)
-    field = trial.field(question.needs, question.rules, barred)
-    request = request_of(
-        question.topology, field.tree, replicas=replicas, gpus=question.needs.gpus
-    )
-    spot = find(field, request)
-    return None if spot is None else settle(field, request, spot)
+    def _evict(self, pending: Pending, ask: Ask, scheme: Scheme) -> None:
+        """Take what the scheme frees, and start, now or when everybody has left."""
+        gang = pending.gang
+        is_later = self._taking.take(scheme.options, gang.key)
+        if not is_later:
+            self._start(pending, Place(scheme.runs), scheme)
+            return
+        start = Start(pending, scheme.runs, victims_of(scheme), is_claim=True)
+        self._state.trial.take(gang.queue, gang.needs, start.spread, gang.user, Books.AFTER)
+        self._deeds.starts[gang.key] = start
+        self._claimants.add(gang.key)
+        self._backfill.note(ask, start.spread, (), scheme.options)
 
-
-def _wait(last: Wait | None, key: str, verdict: Reason, position: int) -> Wait:
-    """The decision to wait; the value of the last cycle where it says the same.
-
-    To make ten thousand equal values anew takes longer than all the rest of a cycle.
-    """
-    reason, message = verdict
-    if last is not None and last.position == position and (last.reason, last.message) == verdict:
-        return last
-    return Wait(key, reason, message, position)
-
-
-def _admission(start: _Start, tree: Tree) -> Admit:
-    nodes = tuple(tree.names[node] for node, replicas in start.runs for _ in range(replicas))
-    needs, spread = start.pending.question.needs, start.spread
-    gpus = start.replicas * needs.gpus
-    amount = gpus_of(gpus) if gpus else replicas_of(start.replicas, needs)
-    return Admit(start.pending.gang.key, nodes, f"{amount} on {place_of(tree, spread)}")
+    def _waiting(self) -> dict[str, Sequence[Pending]]:
+        """The gangs that hold nothing, by queue in the order of their turns."""
+        starts = self._deeds.starts
+        lanes: dict[str, Sequence[Pending]] = {}
+        back = self._taking.returned
+        queues = sorted({*self._lanes, *(pending.gang.queue for pending in back)})
+        for queue in queues:
+            lane = [
+                pending
+                for pending in self._lanes.get(queue, ())
+                if pending.gang.key not in starts or starts[pending.gang.key].is_claim
+            ]
+            for pending in back:
+                if pending.gang.queue == queue:
+                    insort(lane, pending)
+            if lane:
+                lanes[queue] = lane
+        back.clear()
+        return lanes

@@ -16,6 +16,7 @@ from muster.scheduling.plan import WaitReason
 from muster.scheduling.quota import Excess, Held, excess, excess_by_model
 from muster.scheduling.room import Counts, Field, Verdict, counted
 from muster.scheduling.snapshot import Question, TopologyRequest
+from muster.scheduling.state import Ask, State
 from muster.scheduling.tree import ROOT, Layer
 from muster.scheduling.trial import Trial
 from muster.scheduling.wording import amount_of, gpus_of, number_of, replicas_of
@@ -33,6 +34,8 @@ def obstacle(question: Question, trial: Trial) -> Reason | None:
     paused = snapshot.quotas.paused(question.queue)
     if paused is not None:
         return WaitReason.SUSPENDED, f"queue {paused} is paused"
+    if question.held_back:
+        return WaitReason.DEPENDENCY, question.held_back
     for level in (question.topology.required, question.topology.part_required):
         if level is not None and snapshot.tree.layer_of(level) is None:
             message = f"the cluster has no topology level {level}"
@@ -40,19 +43,45 @@ def obstacle(question: Question, trial: Trial) -> Reason | None:
     return None
 
 
-def explain(question: Question, trial: Trial) -> Reason:
-    """Why a gang with this question does not start on what *trial* leaves."""
+def explain(ask: Ask, state: State) -> Reason:
+    """Why a gang with this question does not start on what a cycle leaves."""
+    question, trial = ask.question, state.trial
     obvious = obstacle(question, trial)
     if obvious is not None:
         return obvious
-    for reason, ask in _IN_ORDER_OF_PRECEDENCE:
-        message = ask(question, trial)
+    for reason, ask_why in _IN_ORDER_OF_PRECEDENCE:
+        message = ask_why(question, trial)
+        if message is not None:
+            return reason, message
+    if state.placed(ask) is not None:
+        return WaitReason.RESERVED, _RESERVED
+    for reason, ask_why in _ABOUT_ROOM:
+        message = ask_why(question, trial)
         if message is not None:
             return reason, message
     shortage = _shortage(question, trial)
-    if shortage is not None:
-        return WaitReason.INSUFFICIENT_CAPACITY, shortage
-    return WaitReason.FRAGMENTED, _pieces(question, trial)
+    if shortage is None:
+        return WaitReason.FRAGMENTED, _pieces(question, trial)
+    if state.scheme(ask, waives_share=True) is not None:
+        return WaitReason.QUEUE_SHARE, _entitled(question, shortage)
+    return WaitReason.INSUFFICIENT_CAPACITY, shortage
+
+
+def is_never(question: Question, trial: Trial) -> bool:
+    """Whether the cluster, even empty, or a limit can never hold such a gang."""
+    return _no_nodes(question, trial) is not None or _never(question, trial) is not None
+
+
+_RESERVED = (
+    "what it needs is free, but reserved for a gang ahead of it; a job that declares a maxRunTime "
+    "that is over before then, or that is preemptible, may go first"
+)
+
+
+def _entitled(question: Question, shortage: str) -> str:
+    return (
+        f"{shortage}; to take it from others would put queue {question.queue} above its fair share"
+    )
 
 
 def _no_nodes(question: Question, trial: Trial) -> str | None:
@@ -68,9 +97,10 @@ def _no_nodes(question: Question, trial: Trial) -> str | None:
 def _never(question: Question, trial: Trial) -> str | None:
     """Down and cordoned nodes count as if they were up, other people's pods as if gone."""
     snapshot, gpus = trial.snapshot, question.replicas * question.needs.gpus
-    found = excess(snapshot.quotas, Held(), question.queue, gpus)
+    found = excess(snapshot.quotas, Held(), question.queue, gpus, question.user)
     if found is not None:
-        return f"needs {gpus_of(gpus)}; the limit of queue {found.queue} is {found.limit}"
+        whose = f"each user in queue {found.queue}" if found.user else f"queue {found.queue}"
+        return f"needs {gpus_of(gpus)}; the limit of {whose} is {found.limit}"
     barred = excess_by_model(snapshot.quotas, Held(), question.queue, gpus)
     verdicts = snapshot.memo.verdicts(snapshot.capacity_version)
     key = (question.needs, question.rules, question.topology, question.replicas, *sorted(barred))
@@ -112,9 +142,10 @@ def _scarce(question: Question, capacity: Amounts, mask: Mask) -> str:
 
 def _limit(question: Question, trial: Trial) -> str | None:
     quotas, gpus = trial.snapshot.quotas, question.replicas * question.needs.gpus
-    found = excess(quotas, trial.held, question.queue, gpus)
-    if found is not None:
-        return _beyond(found, gpus)
+    for held in (trial.held, trial.held_now):
+        found = excess(quotas, held, question.queue, gpus, question.user)
+        if found is not None:
+            return _beyond(found, gpus)
     barred = excess_by_model(quotas, trial.held, question.queue, gpus)
     if not barred:
         return None
@@ -144,8 +175,8 @@ _IN_ORDER_OF_PRECEDENCE = (
     (WaitReason.NO_MATCHING_NODES, _no_nodes),
     (WaitReason.NEVER_FITS, _never),
     (WaitReason.QUEUE_LIMIT, _limit),
-    (WaitReason.TOPOLOGY_UNSATISFIED, _topology),
 )
+_ABOUT_ROOM = ((WaitReason.TOPOLOGY_UNSATISFIED, _topology),)
 
 
 def _shortage(question: Question, trial: Trial) -> str | None:
@@ -241,4 +272,6 @@ def _wanted(question: Question) -> str:
 def _beyond(found: Excess, gpus: int) -> str:
     model = f" {found.model}" if found.model else ""
     limit = f"{found.held} of at most {found.limit}{model}"
-    return f"needs {gpus_of(gpus)}; queue {found.queue} holds {limit}"
+    whose = f"{found.user} holds" if found.user else f"queue {found.queue} holds"
+    where = f" in queue {found.queue}" if found.user else ""
+    return f"needs {gpus_of(gpus)}; {whose} {limit}{where}"

@@ -14,7 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from muster.scheduling.kept import Kept
-from muster.scheduling.snapshot import Node, NodeRules, Requirement, Taint, Toleration
+from muster.scheduling.snapshot import (
+    Node,
+    NodeRules,
+    Requirement,
+    Taint,
+    TieBreak,
+    Toleration,
+)
 
 Mask = npt.NDArray[np.bool_]
 
@@ -119,6 +126,22 @@ class Columns:
         """Which nodes have one of these GPU models."""
         return self._column("model", lambda node: node.gpu_model).where(lambda m: m in models)
 
+    def models_of(self, rules: NodeRules) -> tuple[str | None, ...]:
+        """The GPU models of the nodes that match, as if all of them were up, by name."""
+        column = self._column("model", lambda node: node.gpu_model)
+        found = np.unique(column.codes[self.mask(rules, lasting=True)])
+        models = [column.values[code] for code in found]
+        return tuple(sorted(map(_text_or_none, models), key=lambda model: model or ""))
+
+    def drawback(self, kind: TieBreak) -> npt.NDArray[np.int64] | None:
+        """What speaks against each node where places are equally good; `None` where nothing
+        does."""
+        if kind is TieBreak.HEALTH:
+            values = [node.bad_gpus for node in self._nodes]
+        else:
+            values = [int(node.capacity_type == "spot") for node in self._nodes]
+        return np.array(values, dtype=np.int64) if any(values) else None
+
     def causes(self, rules: NodeRules) -> dict[Misfit, int]:
         """How many nodes each cause keeps out that none before it does."""
         left = np.ones(len(self._nodes), dtype=np.bool_)
@@ -165,6 +188,10 @@ class Columns:
             column = _Column(tuple(index), np.array(codes, dtype=np.intp))
             self._columns[kind, key] = column
         return column
+
+
+def _text_or_none(value: Hashable) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _compares(requirement: Requirement, value: str | None) -> bool:

@@ -32,6 +32,7 @@ class Floor:
         self._capacity: Amounts = np.zeros((RESOURCES, size), dtype=np.int64)
         self._frozen_capacity: Amounts | None = None
         self._free: Amounts = np.zeros((RESOURCES, size), dtype=np.int64)
+        self._foreign: Amounts = np.zeros((RESOURCES, size), dtype=np.int64)
         self._is_up = np.zeros(size, dtype=np.bool_)
         self._touched: Amounts = np.full(size, version, dtype=np.int64)
 
@@ -47,7 +48,7 @@ class Floor:
             self.memo = Memo()
         return True
 
-    def write(self, names: Iterable[str], ledger: Ledger, version: int) -> None:
+    def write(self, names: Iterable[str], ledger: Ledger, foreign: Ledger, version: int) -> None:
         """Bring the arrays up to date for the nodes that changed."""
         known = [name for name in names if name in self.tree.position]
         if not known:
@@ -56,7 +57,10 @@ class Floor:
         nodes = [self._nodes[place] for place in places]
         capacity = np.array([capacity_of(node) for node in nodes], dtype=np.int64).T
         self._capacity[:, places] = capacity
-        self._free[:, places] = capacity - np.array(ledger.held_on(known), dtype=np.int64).T
+        others = np.array(foreign.held_on(known), dtype=np.int64).T
+        held = np.array(ledger.held_on(known), dtype=np.int64).T
+        self._foreign[:, places] = others
+        self._free[:, places] = capacity - held - others
         self._is_up[places] = [node.is_ready and not node.is_cordoned for node in nodes]
         self._touched[places] = version
 
@@ -87,6 +91,11 @@ class Floor:
         return _frozen(self._free)
 
     @property
+    def foreign(self) -> Amounts:
+        """A copy of what other people's pods hold."""
+        return _frozen(self._foreign)
+
+    @property
     def is_up(self) -> npt.NDArray[np.bool_]:
         """A copy of which nodes are ready and not cordoned."""
         return _frozen(self._is_up)
@@ -98,7 +107,7 @@ class Floor:
 
 
 def _matched_by(node: Node) -> tuple[object, ...]:
-    return (node.labels, node.taints, node.gpu_model, node.capacity_type)
+    return (node.labels, node.taints, node.gpu_model, node.capacity_type, node.bad_gpus)
 
 
 def _frozen(array: npt.NDArray[_Number]) -> npt.NDArray[_Number]:

@@ -9,12 +9,13 @@ from muster.scheduling.snapshot import (
     Gang,
     Needs,
     NodeRules,
+    Order,
     Pending,
     Question,
     TopologyRequest,
 )
 
-_Key = tuple[str, Needs, NodeRules, TopologyRequest, int, bool]
+_Key = tuple[str, Needs, NodeRules, TopologyRequest, int, bool, str, int, bool, str]
 
 
 class Lanes:
@@ -32,11 +33,11 @@ class Lanes:
         """In the order of the keys."""
         self._running: tuple[Gang, ...] | None = None
 
-    def add(self, gang: Gang) -> None:
-        """Put a gang in its place."""
+    def add(self, gang: Gang, order: Order = Order.FIFO) -> None:
+        """Put a gang in its place; *order* is that of its queue."""
         if gang.is_pending:
             lane = self._lanes.setdefault(gang.queue, [])
-            pending = Pending(turn_of(gang), gang, self._asked(gang))
+            pending = Pending(turn_of(gang, order), gang, self._asked(gang))
             self._waiting[gang.key] = pending
             insort(lane, pending)
             self._forget(gang.queue)
@@ -60,6 +61,15 @@ class Lanes:
             place = bisect_left(self._keys, gang.key)
             del self._keys[place], self._placed[place]
             self._running = None
+
+    def reorder(self, queue: str, order: Order) -> None:
+        """Sort the pending gangs of a queue anew."""
+        if queue not in self._lanes:
+            return
+        lane = self._lanes[queue]
+        lane[:] = sorted(Pending(turn_of(p.gang, order), p.gang, p.question) for p in lane)
+        self._waiting.update((pending.gang.key, pending) for pending in lane)
+        self._forget(queue)
 
     def pending(self) -> Mapping[str, tuple[Pending, ...]]:
         """The pending gangs of each queue that has any, by the name of the queue."""
@@ -88,6 +98,10 @@ class Lanes:
             gang.topology,
             gang.min_replicas,
             gang.is_suspended,
+            gang.user,
+            gang.priority,
+            gang.is_preemptible,
+            gang.held_back,
         )
         question = self._questions.get(key)
         if question is None:

@@ -9,7 +9,7 @@ the special case of parts of one replica within a node, so that one rule serves 
    to the fewest domains of the next level, fullest first: each is filled before the next is
    opened, and the last one is the tightest that takes the rest.
 3. Among equals the best fit: the fewest GPUs left over in the domain itself, then in those around
-   it, then the first by name.
+   it, then what the queue's ties say, then the first by name.
 
 Ranks follow the walk, so that the replicas of a domain are neighbours. The choice at an outer
 level is made before the inner ones are looked at.
@@ -27,6 +27,11 @@ from muster.scheduling.tree import ROOT, Index, Tree
 
 _ROOM = (1 << 20) - 1
 _SPARE_BITS = 20
+
+Ties = tuple[tuple[Counts, ...], ...]
+"""What decides between domains that fit equally well, less being better: for each criterion a
+value
+for every domain of every layer."""
 
 Run = tuple[int, int]
 """Neighbouring ranks on one node: its position, and how many."""
@@ -75,18 +80,18 @@ def request_of(topology: TopologyRequest, tree: Tree, *, replicas: int, gpus: in
     )
 
 
-def find(field: Field, request: Request) -> Spot | None:
+def find(field: Field, request: Request, ties: Ties = ()) -> Spot | None:
     """The domain in which the request is best placed; `None` if it fits nowhere."""
-    walk = _Walk(field, request)
+    walk = _Walk(field, request, ties)
     if walk.field.total < request.replicas:
         return None
     full, rest = divmod(request.replicas, request.part_size)
     return walk.lowest(Spot(ROOT, 0), (request.innermost, request.outermost), full, rest)
 
 
-def settle(field: Field, request: Request, spot: Spot) -> tuple[Run, ...]:
+def settle(field: Field, request: Request, spot: Spot, ties: Ties = ()) -> tuple[Run, ...]:
     """The nodes of the request in rank order, inside the domain that `find` gave."""
-    walk = _Walk(field, request)
+    walk = _Walk(field, request, ties)
     full, rest = divmod(request.replicas, request.part_size)
     walk.fill(spot, full, rest)
     return tuple(walk.runs)
@@ -100,8 +105,9 @@ def _layer_of(level: str | None, tree: Tree, otherwise: int) -> int:
 class _Walk:
     """Down the tree with one request, counted in parts: *full* ones, and a last one of *rest*."""
 
-    def __init__(self, field: Field, request: Request) -> None:
+    def __init__(self, field: Field, request: Request, ties: Ties) -> None:
         self.tree = field.tree
+        self.ties = ties
         self.field = _labelled(field, request)
         self.request = request
         self.runs: list[Run] = []
@@ -146,7 +152,7 @@ class _Walk:
         field = self.field = self.field if self.runs else self.field.copy()
         for replicas in [self.request.part_size] * full + [rest] * bool(rest):
             part = replace(self.request, part_size=1, part_layer=self.tree.node_layer)
-            walk = _Walk(field, part)
+            walk = _Walk(field, part, self.ties)
             walk.fill(spot, replicas, 0)
             for node, taken in walk.runs:
                 field.take(node, taken, taken * self.request.gpus)
@@ -226,7 +232,12 @@ class _Walk:
             if number != layer:
                 around = layers[number].of_node[layers[layer].starts[candidates]]
             candidates = _least(candidates, self.field.spare[number][around])
-        return int(_least(candidates, self.field.counts[layer][candidates])[0])
+        candidates = _least(candidates, self.field.counts[layer][candidates])
+        for values in self.ties:
+            if candidates.size == 1:
+                break
+            candidates = _least(candidates, values[layer][candidates])
+        return int(candidates[0])
 
 
 def _labelled(field: Field, request: Request) -> Field:

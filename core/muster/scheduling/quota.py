@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from muster.scheduling.snapshot import Queue
+from muster.scheduling.snapshot import Order, Queue
 from muster.wire import DEFAULT_QUEUE
 
 _Key = TypeVar("_Key")
@@ -20,17 +20,20 @@ class Held:
 
     total: dict[str, int] = field(default_factory=dict)
     by_model: dict[tuple[str, str], int] = field(default_factory=dict)
+    by_user: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def copy(self) -> "Held":
         """The same numbers, apart."""
-        return Held(self.total.copy(), self.by_model.copy())
+        return Held(self.total.copy(), self.by_model.copy(), self.by_user.copy())
 
-    def add(self, lineage: Iterable[str], model: str | None, gpus: int) -> None:
+    def add(self, lineage: Iterable[str], model: str | None, gpus: int, user: str = "") -> None:
         """Count GPUs of a model, negative when they are given back, in each queue of *lineage*."""
         for queue in lineage:
             _add(self.total, queue, gpus)
             if model is not None:
                 _add(self.by_model, (queue, model), gpus)
+            if user:
+                _add(self.by_user, (queue, user), gpus)
 
 
 def _add(numbers: dict[_Key, int], key: _Key, more: int) -> None:
@@ -49,6 +52,10 @@ class Quotas:
         # A cluster without this object still takes the jobs that name no queue.
         self.queues = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE), **queues}
         self._lineages = {name: tuple(self._climb(name)) for name in self.queues}
+        self.is_by_model = any(
+            queue.guaranteed_by_model or queue.limit_by_model for queue in self.queues.values()
+        )
+        """Whether any quota is given for single GPU models."""
 
     def lineage(self, queue: str) -> tuple[str, ...]:
         """The queue and those above it. One that is unknown stands alone."""
@@ -65,6 +72,12 @@ class Quotas:
     def limits(self, queue: str) -> Iterator[tuple[str, int]]:
         """The limits on GPUs in all that bind a job of this queue, and whose they are."""
         return ((q.name, q.limit) for q in self._above(queue) if q.limit is not None)
+
+    def user_limits(self, queue: str) -> Iterator[tuple[str, int]]:
+        """The limits on the GPUs of one user that bind a job of this queue, and whose they are."""
+        return (
+            (q.name, q.per_user_limit) for q in self._above(queue) if q.per_user_limit is not None
+        )
 
     def limits_by_model(self, queue: str) -> Iterator[tuple[str, str, int]]:
         """The limits on single models that bind a job of this queue: whose, model, GPUs."""
@@ -93,16 +106,25 @@ class Excess:
     limit: int
     held: int
     model: str | None = None
+    user: str = ""
+    """Whose limit it is, where it binds one user only."""
 
 
-def excess(quotas: Quotas, held: Held, queue: str, gpus: int) -> Excess | None:
-    """The first limit on GPUs in all that *gpus* more would pass, from the queue upwards."""
+def excess(quotas: Quotas, held: Held, queue: str, gpus: int, user: str = "") -> Excess | None:
+    """The first limit on GPUs in all that *gpus* more would pass, from the queue upwards; those of
+    the *user* after those of all.
+    """
     if not gpus:
         return None
     for name, limit in quotas.limits(queue):
         used = held.total.get(name, 0)
         if used + gpus > limit:
             return Excess(name, limit, used)
+    if user:
+        for name, limit in quotas.user_limits(queue):
+            used = held.by_user.get((name, user), 0)
+            if used + gpus > limit:
+                return Excess(name, limit, used, user=user)
     return None
 
 
@@ -118,12 +140,15 @@ def excess_by_model(quotas: Quotas, held: Held, queue: str, gpus: int) -> dict[s
     return found
 
 
+_Account = tuple[str, str | None, str]
+
+
 class Accounts:
     """The queues, and what their placed gangs hold, kept as gangs and queues come and go."""
 
     def __init__(self) -> None:
         self.queues: dict[str, Queue] = {}
-        self._own: dict[tuple[str, str | None], int] = {}
+        self._own: dict[_Account, int] = {}
         self._quotas: Quotas | None = None
         self._held = Held()
 
@@ -142,16 +167,18 @@ class Accounts:
         self._quotas = None
         return True
 
-    def charge(self, queue: str, model: str | None, gpus: int) -> None:
-        """Count GPUs, negative when they are given back, to a queue."""
+    def order_of(self, queue: str) -> Order:
+        """In which order the jobs of a queue go."""
+        known = self.queues.get(queue)
+        return known.order if known else Order.FIFO
+
+    def charge(self, queue: str, model: str | None, gpus: int, user: str = "") -> None:
+        """Count GPUs, negative when they are given back, to a queue and a user."""
         if not gpus:
             return
-        left = self._own.get((queue, model), 0) + gpus
-        self._own[queue, model] = left
-        if not left:
-            del self._own[queue, model]
+        _add(self._own, (queue, model, user), gpus)
         if self._quotas is not None:
-            self._held.add(self._quotas.lineage(queue), model, gpus)
+            self._held.add(self._quotas.lineage(queue), model, gpus, user)
 
     @property
     def quotas(self) -> Quotas:
@@ -159,8 +186,8 @@ class Accounts:
         if self._quotas is None:
             self._quotas = Quotas(self.queues)
             self._held = Held()
-            for (queue, model), gpus in self._own.items():
-                self._held.add(self._quotas.lineage(queue), model, gpus)
+            for (queue, model, user), gpus in self._own.items():
+                self._held.add(self._quotas.lineage(queue), model, gpus, user)
         return self._quotas
 
     @property

@@ -14,7 +14,7 @@ from muster.scheduling.amounts import GPUS, Amounts, taken_by
 from muster.scheduling.fit import Mask
 from muster.scheduling.kept import Kept
 from muster.scheduling.plan import Wait
-from muster.scheduling.snapshot import Needs, NodeRules, Snapshot
+from muster.scheduling.snapshot import Needs, NodeRules, Snapshot, TieBreak
 from muster.scheduling.tree import Index, Tree
 
 Counts = npt.NDArray[np.int64]
@@ -116,6 +116,7 @@ class Memo:
         self._rooms: Kept[Room] = Kept(_SHAPES_KEPT)
         self._verdicts: Kept[Verdict] = Kept(_VERDICTS_KEPT)
         self._verdicts_version = -1
+        self._ties: dict[tuple[TieBreak, ...], tuple[tuple[Counts, ...], ...]] = {}
         self.waits: dict[str, Wait] = {}
         """What the last cycle said to those who wait, by gang."""
 
@@ -130,6 +131,20 @@ class Memo:
         else:
             room.refresh(snapshot.free, mask, snapshot.touched, snapshot.version)
         return self._rooms.put((needs, rules), room).copy()
+
+    def ties(
+        self, criteria: tuple[TieBreak, ...], snapshot: Snapshot
+    ) -> tuple[tuple[Counts, ...], ...]:
+        """What speaks against each domain of each layer, a row for each criterion that differs."""
+        found = self._ties.get(criteria)
+        if found is None:
+            rows = [snapshot.columns.drawback(kind) for kind in criteria]
+            found = self._ties[criteria] = tuple(
+                tuple(layer.sums(row) for layer in snapshot.tree.layers)
+                for row in rows
+                if row is not None
+            )
+        return found
 
     def verdicts(self, capacity_version: int) -> "Kept[Verdict]":
         """What was found about the empty cluster, by question; emptied when that changes."""

@@ -242,7 +242,7 @@ CASES = {
         Cluster.of(
             nodes=nodes("n1 n2 n3 n4"),
             gangs=[
-                *(holding(gang(f"r{n}", 1, 8), f"n{n}") for n in range(1, 5)),
+                *(holding(gang(f"r{n}", 1, 8, priority=10), f"n{n}") for n in range(1, 5)),
                 gang("big", 4, 8, priority=10),
             ],
         ),

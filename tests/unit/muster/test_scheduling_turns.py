@@ -46,7 +46,7 @@ CASES = {
             queues=[Queue("a"), Queue("b")],
             gangs=[gang("x", queue="a", submitted=2.0, priority=9), gang("y", queue="b")],
         ),
-        {"y": "n1", "x": "InsufficientCapacity"},
+        {"y": "n1", "x": "QueueShare"},
     ),
     "the head of a queue hides what is behind it": (
         Cluster.of(
@@ -58,7 +58,7 @@ CASES = {
                 gang("y", queue="b", submitted=2.0),
             ],
         ),
-        {"y": "n1", "x": "InsufficientCapacity", "old": "InsufficientCapacity"},
+        {"y": "n1", "x": "QueueShare", "old": "QueueShare"},
     ),
     # Queues
     "a replica counts once against the limit, a refused job not at all": (
@@ -131,7 +131,7 @@ CASES = {
                 gang("g", 4, queue="q"),
             ],
         ),
-        {"g": "InsufficientCapacity"},
+        {"g": "QueueShare"},
     ),
     "a job without GPUs passes no limit": (
         Cluster.of(
@@ -150,7 +150,7 @@ CASES = {
                 gang("c", 5),
             ],
         ),
-        {"a": "Suspended", "b": "Suspended", "c": "InsufficientCapacity"},
+        {"a": "Suspended", "b": "Suspended", "c": "QueueShare"},
     ),
     "a suspended job waits and holds up nobody": (
         Cluster.of(
@@ -166,7 +166,7 @@ CASES = {
         Cluster.of(
             nodes=nodes("n1"), gangs=[holding(gang("h", 8, queue="gone"), "n1 " * 8), gang("g")]
         ),
-        {"g": "InsufficientCapacity"},
+        {"g": "QueueShare"},
     ),
     "a ring of parents and a parent that is not there count each queue once": (
         Cluster.of(

@@ -1,0 +1,154 @@
+"""Who may start while capacity is reserved for a gang ahead.
+
+On idle capacity: whoever is within its guarantee while the reserved gang is not; whoever may be
+evicted, and then leaves when the gang it started behind starts; whoever ends in time, or leaves
+the gang a place. At the cost of others: whoever does not put the gang's start off.
+"""
+
+from collections.abc import Sequence
+from math import inf
+from typing import NamedTuple
+
+from muster.scheduling.fit import Mask
+from muster.scheduling.gathering import Scheme
+from muster.scheduling.placement import Run
+from muster.scheduling.reservation import Reservation, earliest, end_of, spread_of_runs
+from muster.scheduling.rights import Option
+from muster.scheduling.snapshot import Question
+from muster.scheduling.state import Ask, State
+
+
+class Place(NamedTuple):
+    """Where a gang may go on what is idle."""
+
+    runs: tuple[Run, ...] | None
+    behind: tuple[str, ...] = ()
+    """The gangs behind whose reservations it goes there."""
+    is_held_up: bool = False
+    """There is room, but it is reserved."""
+
+
+class Backfill:
+    """The reservations of one pass."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.reservations: list[Reservation] = []
+        self._held_up: set[tuple[Question, bool]] = set()
+        """What has to leave its place to a reservation: questions, and whether they outlast it."""
+
+    def clear(self) -> None:
+        """Begin a new pass: reservations are worked out anew for whoever is first then. Those of
+        gangs that are being repaired stay.
+        """
+        self.reservations = [r for r in self.reservations if r.ask.gang.placement is not None]
+        self._held_up.clear()
+
+    def reserve(self, ask: Ask) -> None:
+        """Reserve capacity, if no gang before it did so on nodes that it can use."""
+        mask = self._state.snapshot.columns.mask(ask.question.rules, lasting=True)
+        if ask.within is not None:
+            mask = mask & ask.within
+        if not mask.any() or any((mask & r.mask).any() for r in self.reservations):
+            return
+        start = earliest(ask, self._state)
+        self.reservations.append(Reservation(ask, mask, start, self._state))
+
+    def place(self, ask: Ask) -> Place:
+        """Where it may go on what is idle."""
+        runs = self._state.placed(ask)
+        if runs is None or not self.reservations:
+            return Place(runs)
+        now = self._state.now
+        kind = (ask.question, any(r.outlasts(ask, now) for r in self.reservations))
+        if kind in self._held_up:
+            return Place(None, is_held_up=True)
+        within: Mask | None = None
+        for _ in range(len(self.reservations) + 1):
+            barrier, behind = self._barrier(ask, runs)
+            if barrier is None:
+                return Place(runs, behind)
+            spared = barrier.spared(ask)
+            within = spared if within is None else within & spared
+            elsewhere = self._state.placed(ask, within)
+            if elsewhere is None:
+                break
+            runs = elsewhere
+        self._held_up.add(kind)
+        return Place(None, is_held_up=True)
+
+    def allows(self, ask: Ask, scheme: Scheme) -> bool:
+        """Whether no reservation is put off by a gang that starts at the cost of others."""
+        return all(
+            self._is_not_put_off(reservation, ask, scheme) for reservation in self.reservations
+        )
+
+    def note(
+        self,
+        ask: Ask,
+        spread: dict[int, int],
+        behind: Sequence[str] = (),
+        options: Sequence[Option] = (),
+    ) -> None:
+        """Count a gang that starts as still there at every reserved time that it outlasts."""
+        for reservation in self.reservations:
+            if reservation.key != ask.gang.key and reservation.key not in behind:
+                outlasts = reservation.outlasts(ask, self._state.now)
+                reservation.note(ask, spread if outlasts else {}, options)
+
+    def _barrier(
+        self, ask: Ask, runs: Sequence[Run]
+    ) -> tuple[Reservation | None, tuple[str, ...]]:
+        """The first reservation that forbids these places; else those that it goes behind."""
+        behind: list[str] = []
+        spread = spread_of_runs(runs)
+        end = end_of(ask.gang, self._state.now)
+        for reservation in self._bearing_on(ask, spread):
+            if ask.gang.is_preemptible:
+                behind.append(reservation.key)
+            elif reservation.start.at == inf:
+                if end == inf:
+                    return reservation, ()
+            elif end > reservation.start.at and reservation.hinders(ask, spread):
+                return reservation, ()
+        return None, tuple(behind)
+
+    def _bearing_on(self, ask: Ask, spread: dict[int, int]) -> list[Reservation]:
+        state = self._state
+        return [
+            reservation
+            for reservation in self.reservations
+            if reservation.key != ask.gang.key
+            and reservation.concerns(ask.gang, spread, state)
+            and not reservation.is_exempt(ask, state)
+        ]
+
+    def _is_not_put_off(self, reservation: Reservation, ask: Ask, scheme: Scheme) -> bool:
+        state, spread = self._state, spread_of_runs(scheme.runs)
+        end = end_of(ask.gang, state.now)
+        if (
+            end <= reservation.start.at < inf
+            or not reservation.concerns(ask.gang, spread, state)
+            or reservation.is_exempt(ask, state)
+        ):
+            return True
+        if reservation.start.at < inf:
+            return not reservation.hinders(ask, spread, scheme.options)
+        if end < inf:
+            return True
+        # It takes nothing that is idle and that the gang could use.
+        freed = _gpus_freed(scheme.options)
+        gpus = ask.question.needs.gpus
+        return all(
+            replicas * gpus <= freed.get(node, 0)
+            for node, replicas in spread.items()
+            if reservation.mask[node]
+        )
+
+
+def _gpus_freed(options: Sequence[Option]) -> dict[int, int]:
+    freed: dict[int, int] = {}
+    for option in options:
+        for node, replicas in option.spread.items():
+            freed[node] = freed.get(node, 0) + replicas * option.holder.gang.needs.gpus
+    return freed

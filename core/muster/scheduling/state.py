@@ -1,0 +1,269 @@
+"""The state that a cycle decides on, now or at a time to come: what is free, who holds what.
+
+Both questions of the policy are asked of it: where would this gang go on what is idle, and who
+would have to leave for it.
+"""
+
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+
+from muster.scheduling.fair_share import Shares
+from muster.scheduling.fit import Mask
+from muster.scheduling.gathering import Scheme
+from muster.scheduling.ground import Ground
+from muster.scheduling.holders import Holder, Roster
+from muster.scheduling.order import level_of, remaining_of
+from muster.scheduling.placement import Request, Run, Ties, find, request_of, settle
+from muster.scheduling.policy import Policy
+from muster.scheduling.quota import Held, excess, excess_by_model
+from muster.scheduling.rights import Claimant, Claims, Option
+from muster.scheduling.snapshot import Gang, Order, Question, Snapshot, TopologyRequest
+from muster.scheduling.trial import Trial
+from muster.scheduling.victims import cheapest, rank_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ask:
+    """What a gang wants now: replicas of its shape, somewhere."""
+
+    gang: Gang
+    question: Question
+    replicas: int
+    within: Mask | None = None
+    """The nodes that it may use at all, where that is less than its rules allow."""
+    is_growth: bool = False
+
+    @property
+    def gpus(self) -> int:
+        """GPUs in all."""
+        return self.replicas * self.question.needs.gpus
+
+    def beside(self, survivors: Mask | None, replicas: int) -> "Ask":
+        """The same for some replicas without a topology of their own, near those that are left."""
+        question = replace(self.question, topology=TopologyRequest(), replicas=replicas)
+        return replace(self, question=question, replicas=replicas, within=survivors)
+
+
+class State:
+    """One moment."""
+
+    def __init__(
+        self,
+        trial: Trial,
+        roster: Roster,
+        shares: Shares,
+        policy: Policy,
+        now: float,
+        took: frozenset[tuple[str, str]],
+    ) -> None:
+        """*took* is `rights.taken_at_reserved_times`."""
+        self.trial = trial
+        self.roster = roster
+        self.shares = shares
+        self.policy = policy
+        self.now = now
+        self.took = took
+        self._judged: dict[Question, str | None] = {}
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What it started from."""
+        return self.trial.snapshot
+
+    def at(self, now: float) -> "State":
+        """A copy to go on with at another time; what is being freed now is free there."""
+        trial = self.trial.fork()
+        roster = Roster()
+        for holder in self.roster:
+            roster.add(holder)
+        return State(trial, roster, self.shares.over(trial), self.policy, now, self.took)
+
+    def leave(self, holder: Holder) -> None:
+        """Take a holder out of the books for good."""
+        gang = holder.gang
+        self.trial.give(gang.queue, gang.needs, holder.spread(), gang.user)
+        self.roster.remove(holder)
+
+    def mask(self, ask: Ask) -> Mask:
+        """The nodes that it may use now."""
+        mask = self.trial.mask(ask.question.rules)
+        return mask if ask.within is None else mask & ask.within
+
+    def judged_on(self, question: Question) -> str | None:
+        """The GPU model whose quota a gang counts on; `None` where quota is for GPUs in all."""
+        if not self.snapshot.quotas.is_by_model:
+            return None
+        if question not in self._judged:
+            self._judged[question] = self._model_it_gets(question)
+        return self._judged[question]
+
+    def placed(self, ask: Ask, within: Mask | None = None) -> tuple[Run, ...] | None:
+        """Where it goes on what is idle, within all limits; `None` if nowhere."""
+        barred = self._barred(ask)
+        if barred is None:
+            return None
+        if ask.within is not None:
+            within = ask.within if within is None else within & ask.within
+        question = ask.question
+        field = self.trial.field(question.needs, question.rules, barred, within=within)
+        if field.total < ask.replicas:
+            return None
+        request, ties = self.request(ask), self.ties(question.queue)
+        spot = find(field, request, ties)
+        return None if spot is None else settle(field, request, spot, ties)
+
+    def scheme(self, ask: Ask, *, waives_share: bool = False) -> Scheme | None:
+        """Who leaves, at the least cost, so that it can start; `None` if nobody may.
+
+        A scheme without victims means that it only has to wait for those who are leaving.
+        """
+        models: tuple[str | None, ...] = (None,)
+        if self.snapshot.quotas.is_by_model:
+            models = self.snapshot.columns.models_of(ask.question.rules)
+        found = [
+            scheme
+            for model in models
+            if (scheme := self._scheme_on(ask, model, waives_share=waives_share)) is not None
+        ]
+        return min(found, key=lambda scheme: rank_of(scheme.options), default=None)
+
+    def within_guarantee(self, ask: Ask, other: str) -> bool:
+        """Whether the request is within the guarantee of its queue, and of those above it up to
+        the common ancestor with another queue.
+        """
+        common, ours, _ = self.shares.rivals(ask.gang.queue, other)
+        model = self.judged_on(ask.question)
+        return not ours.is_own and all(
+            self.shares.within_guarantee(name, model, ask.gpus)
+            for name in self.shares.path_below(ask.gang.queue, common)
+        )
+
+    def request(self, ask: Ask) -> Request:
+        """The request of a placement."""
+        question = ask.question
+        return request_of(
+            question.topology,
+            self.snapshot.tree,
+            replicas=ask.replicas,
+            gpus=question.needs.gpus,
+        )
+
+    def ties(self, queue: str) -> Ties:
+        """What decides between places that fit equally well."""
+        known = self.snapshot.quotas.queues.get(queue)
+        return self.snapshot.memo.ties(known.tie_break, self.snapshot) if known else ()
+
+    def rank(self, gang: Gang) -> float:
+        """The place of a pending gang by the order of its queue: its level, or what remains."""
+        queue = self.snapshot.quotas.queues.get(gang.queue)
+        match queue.order if queue else Order.FIFO:
+            case Order.ATTAINED_SERVICE:
+                return float(level_of(gang.attained))
+            case Order.SHORTEST_REMAINING:
+                return remaining_of(gang)
+        return inf
+
+    def _barred(self, ask: Ask) -> set[str] | None:
+        """The GPU models that limits keep it from; `None` where they keep it from all."""
+        quotas, question = self.snapshot.quotas, ask.question
+        barred: set[str] = set()
+        for held in self._books():
+            if excess(quotas, held, question.queue, ask.gpus, question.user) is not None:
+                return None
+            barred |= excess_by_model(quotas, held, question.queue, ask.gpus).keys()
+        return barred
+
+    def _books(self) -> tuple[Held, ...]:
+        trial = self.trial
+        return (trial.held, trial.held_now) if trial.is_split else (trial.held,)
+
+    def movable(self, ask: Ask) -> dict[str, int]:
+        """GPUs that others might have to give for it, at most, by holder."""
+        models: tuple[str | None, ...] = (None,)
+        if self.snapshot.quotas.is_by_model:
+            models = self.snapshot.columns.models_of(ask.question.rules)
+        found: dict[str, int] = {}
+        for model in models:
+            ground, claims = self._ground(ask, model, waives_share=False)
+            for options in self._choices(ground, claims):
+                last = options[-1]
+                key = last.holder.key
+                found[key] = max(found.get(key, 0), last.all_gpus)
+        return found
+
+    def _scheme_on(self, ask: Ask, model: str | None, *, waives_share: bool) -> Scheme | None:
+        ground, claims = self._ground(ask, model, waives_share=waives_share)
+        if not ground.mask.any():
+            return None
+        return cheapest(self._choices(ground, claims), claims, ground, self.snapshot.quotas)
+
+    def _ground(self, ask: Ask, model: str | None, *, waives_share: bool) -> tuple[Ground, Claims]:
+        question, snapshot = ask.question, self.snapshot
+        mask = self.mask(ask)
+        if model is not None:
+            mask = mask & snapshot.columns.of_models([model])
+        elif snapshot.quotas.is_by_model:
+            mask = mask & self._without_model()
+        request = self.request(ask)
+        ground = Ground(
+            snapshot.tree, question, request, self.trial.free, mask, self.ties(question.queue)
+        )
+        ground.set_limits(snapshot.quotas, self.trial.held, model)
+        claimant = Claimant(
+            ask.gang,
+            ask.gpus,
+            model,
+            self.now,
+            rank=self.rank(ask.gang),
+            may_share=not ask.is_growth,
+            surplus_only=ask.is_growth,
+            waives_share=waives_share,
+        )
+        claims = Claims(
+            claimant,
+            snapshot,
+            self.shares,
+            self.policy,
+            self.took,
+            own_relief=self._own_relief(ask.gang),
+            has_reserved=self.roster.is_behind(ask.gang.key),
+        )
+        return ground, claims
+
+    def _choices(self, ground: Ground, claims: Claims) -> list[list[Option]]:
+        choices = []
+        for queue in sorted(self.roster.by_queue):
+            if not claims.concerns(queue):
+                continue
+            for holder in self.roster.by_queue[queue].values():
+                options = [o for o in claims.options(holder) if ground.is_useful(o)]
+                if options:
+                    choices.append(options)
+        return choices
+
+    def _own_relief(self, gang: Gang) -> int:
+        """GPUs that might leave its own queue for it, at most."""
+        return sum(
+            holder.gpus
+            for holder in self.roster.by_queue.get(gang.queue, {}).values()
+            if holder.gang.is_preemptible and holder.gang.priority <= gang.priority
+        )
+
+    def _without_model(self) -> Mask:
+        models = self.snapshot.columns.models
+        return np.fromiter((model is None for model in models), np.bool_, len(models))
+
+    def _model_it_gets(self, question: Question) -> str | None:
+        models = self.snapshot.columns.models_of(question.rules)
+        if len(models) < 2:
+            return models[0] if models else None
+        runs = self.placed(Ask(_anybody(question), question, question.replicas))
+        if runs:
+            return self.snapshot.columns.models[runs[0][0]]
+        return models[0]
+
+
+def _anybody(question: Question) -> Gang:
+    return Gang("", question.replicas, question.replicas, question.needs, 0.0, question.queue)

@@ -1,0 +1,125 @@
+"""Takes from some what others get, in the trial, the roster and the deeds at once."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from muster.scheduling.deeds import Deeds, Gain, Start
+from muster.scheduling.gathering import Scheme
+from muster.scheduling.holders import Holder, spread_of
+from muster.scheduling.order import turn_of
+from muster.scheduling.rights import Option, attained_by
+from muster.scheduling.snapshot import Displaced, Pending, Question
+from muster.scheduling.state import Ask, State
+from muster.scheduling.trial import Books
+
+
+class Displacement(Exception):
+    """A gang that makes others leave in this cycle would have to leave itself."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+class Taking:
+    """What changes hands in one cycle."""
+
+    def __init__(self, state: State, deeds: Deeds) -> None:
+        self._state = state
+        self._deeds = deeds
+        self.returned: list[Pending] = []
+        """Gangs that wait again, to be put into their queues."""
+
+    def take(self, options: Sequence[Option], claimant: str) -> bool:
+        """Make these leave for a claimant; whether it has to wait for one of them."""
+        for option in options:
+            if option.holder.has_evicted and option.ranks is None:
+                raise Displacement(option.holder.key)
+        waits = [self._take(option, claimant) for option in options]
+        return any(waits)
+
+    def hold(self, holder: Holder, gain: Gain) -> None:
+        """Give a running gang what it gains, or keep it in the book *after*."""
+        gang = holder.gang
+        books = Books.AFTER if gain.is_claim else Books.BOTH
+        self._state.trial.take(gang.queue, gang.needs, spread_of(gain.nodes), gang.user, books)
+        if gain.is_claim:
+            return
+        if gain.ranks is None:
+            holder.nodes += gain.nodes
+        else:
+            for rank, node in zip(gain.ranks, gain.nodes, strict=True):
+                holder.nodes[rank] = node
+            holder.has_evicted |= bool(gain.victims)
+
+    def requeued(self, holder: Holder) -> None:
+        """A gang waits again from now on, in the same cycle."""
+        self._return(holder, None)
+
+    def mark(self) -> int:
+        """A point to which `undo` returns what was booked."""
+        return self._state.trial.mark()
+
+    def undo(self, mark: int) -> None:
+        """Forget what was booked since."""
+        self._state.trial.rollback(mark)
+
+    def book(self, scheme: Scheme, ask: Ask) -> None:
+        """Try out a scheme in the trial only."""
+        for option in scheme.options:
+            gang = option.holder.gang
+            self._state.trial.give(gang.queue, gang.needs, option.spread, gang.user, Books.AFTER)
+        gang = ask.gang
+        nodes = [node for node, replicas in scheme.runs for _ in range(replicas)]
+        self._state.trial.take(gang.queue, gang.needs, spread_of(nodes), gang.user, Books.AFTER)
+
+    def _take(self, option: Option, claimant: str) -> bool:
+        holder, state = option.holder, self._state
+        gang = holder.gang
+        is_later = not state.policy.leaves_at_once and not holder.is_fresh
+        books = Books.AFTER if is_later else Books.BOTH
+        state.trial.give(gang.queue, gang.needs, option.spread, gang.user, books)
+        if option.ranks is None:
+            state.roster.remove(holder)
+            if not is_later:
+                self._return(holder, claimant)
+        else:
+            del holder.nodes[len(holder.nodes) - len(option.ranks) :]
+            holder.is_asked = is_later
+            if holder.is_fresh:
+                start = self._deeds.starts[gang.key]
+                start.runs = tuple((node, 1) for node in holder.nodes)
+        return is_later
+
+    def _return(self, holder: Holder, claimant: str | None) -> None:
+        gang = holder.gang
+        start: Start | None = self._deeds.starts.pop(gang.key, None) if holder.is_fresh else None
+        if start is not None:
+            self.returned.append(start.pending)
+            return
+        changed = self._state.snapshot.changed
+        queue = self._state.snapshot.quotas.queues.get(gang.queue)
+        gang = replace(
+            gang,
+            placement=None,
+            run=None,
+            leaving=(),
+            finished=(),
+            is_returning=True,
+            attained=attained_by(holder, self._state.now),
+            displaced=None if claimant is None else Displaced(claimant, changed),
+        )
+        question = Question(
+            queue=gang.queue,
+            needs=gang.needs,
+            rules=gang.rules,
+            topology=gang.topology,
+            replicas=gang.min_replicas,
+            is_suspended=gang.is_suspended,
+            user=gang.user,
+            priority=gang.priority,
+            is_preemptible=gang.is_preemptible,
+            held_back=gang.held_back,
+        )
+        turn = turn_of(gang, queue.order) if queue else turn_of(gang)
+        self.returned.append(Pending(turn, gang, question))
