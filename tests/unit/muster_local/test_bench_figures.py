@@ -9,8 +9,8 @@ import pytest
 from muster import wire
 from muster.errors import InvalidSpec
 from muster_local.bench.bare import bare_pod
-from muster_local.bench.cluster import _quantile
 from muster_local.bench.observer import Observer
+from muster_local.bench.quantiles import quantile
 from muster_local.bench.shape import Shape
 
 QUANTILES = {
@@ -18,6 +18,7 @@ QUANTILES = {
     "the median of an even number is the lower middle": ([1.0, 2.0, 3.0, 4.0], 0.5, 2.0),
     "p99 of a few is the greatest": ([1.0, 2.0, 3.0], 0.99, 3.0),
     "one value is every quantile": ([7.0], 0.5, 7.0),
+    "of nothing every quantile is 0": ([], 0.5, 0.0),
 }
 
 
@@ -25,7 +26,7 @@ QUANTILES = {
 def test_quantiles(claim: str) -> None:
     values, part, want = QUANTILES[claim]
 
-    assert want == _quantile(values, part)
+    assert want == quantile(values, part)
 
 
 @pytest.mark.parametrize("flag", ["nodes", "gangs", "gang_size", "gpus_per_pod"])

@@ -7,10 +7,8 @@ pod bound.
 
 import asyncio
 import contextlib
-import math
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +17,7 @@ from muster.errors import Unavailable
 from muster_kube import JOBS, NAMESPACES, PODS, Kube
 from muster_local.bench import bare, requests, usage
 from muster_local.bench.observer import Observer
+from muster_local.bench.quantiles import quantile
 from muster_local.bench.shape import NAMESPACE, Shape
 from muster_local.bench.stage import Stage, set_up
 from muster_local.component import last_lines
@@ -93,8 +92,8 @@ async def _measure(stage: Stage, shape: Shape, tell: Tell) -> Figures:
         pods_per_second=round(bound / seconds, 1),
         bare_create_pods_per_second=round(rate, 1),
         ratio=round(bound / seconds / rate, 3),
-        gang_p50_s=round(_quantile(waits, 0.5), 3),
-        gang_p99_s=round(_quantile(waits, 0.99), 3),
+        gang_p50_s=round(quantile(waits, 0.5), 3),
+        gang_p99_s=round(quantile(waits, 0.99), 3),
         operator_cpu_s=round(operator_cpu, 2),
         apiserver_etcd_cpu_s=round(cpu, 2),
         operator_peak_rss_mb=round(peak, 1),
@@ -152,8 +151,3 @@ async def _makespan(kube: Kube, shape: Shape, observer: Observer) -> float:
             if all((job.get("status") or {}).get("phase") == "Succeeded" for job in jobs):
                 return time.perf_counter() - min(observer.submitted.values())
             await asyncio.sleep(_POLL_SECONDS)
-
-
-def _quantile(ascending: Sequence[float], part: float) -> float:
-    """The value below which *part* of the values lie (nearest rank)."""
-    return ascending[min(len(ascending) - 1, math.ceil(part * len(ascending)) - 1)]
