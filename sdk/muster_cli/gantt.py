@@ -2,10 +2,10 @@
 
 One row a job, coloured by its queue: filled while it runs, as high as its running replicas; pale
 while it waits. Evictions and lost replicas are marked, changes of nodes and queues are lines.
+Below that, the GPUs that each queue holds, and how many there are.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,15 +13,18 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
+from matplotlib.markers import CARETRIGHTBASE
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, MultipleLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
 from muster.errors import InvalidSpec
 from muster.simulation.entries import duration_of
 from muster.simulation.play import Play
-from muster.simulation.scenario import JobEvent, NodeEvent, QueueEvent
+from muster.simulation.scenario import JobEvent, NodeEvent, QueueEvent, ScenarioEvent
 from muster.simulation.timeline import Event, Kind
+from muster_cli.gantt_spans import Span, by_job, held_gpus, spans, up_gpus
 
 _COLOURS: Final = (
     "#3a6ea5",
@@ -39,6 +42,8 @@ _PALE_INK: Final = "#8b9297"
 _GRID: Final = "#e6e9eb"
 _ALARM: Final = "#c8372d"
 _BAR: Final = 0.66
+_LETTER: Final = 0.0075
+"""About the width of a letter of a label, as part of the width of the chart."""
 _STEPS: Final = (
     1,
     2,
@@ -72,16 +77,6 @@ _STYLE: Final[Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A job between two events."""
-
-    start: float
-    end: float
-    replicas: int
-    """That run; 0 while it waits."""
-
-
 def write(play: Play, file: Path) -> None:
     """Write the chart to *file*, in the format that its name ends in."""
     with rc_context(_STYLE):
@@ -97,58 +92,29 @@ def write(play: Play, file: Path) -> None:
 def chart(play: Play) -> Figure:
     """The picture of one outcome."""
     jobs = play.scenario.jobs[:_MOST_ROWS]
-    rows = max(1, len(jobs))
-    figure = Figure(figsize=(11, 1.9 + 0.34 * rows), layout="constrained")
+    height = 0.34 * max(2, len(jobs))
+    figure = Figure(
+        figsize=(11, height + 3.0), layout=ConstrainedLayoutEngine(w_pad=0.14, h_pad=0.1, hspace=0)
+    )
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    end = max(play.end, *(event.at for event in play.timeline), 1.0) if play.timeline else 1.0
+    axes, below = figure.subplots(2, 1, sharex=True, height_ratios=(height, 0.9))
+    end = max([play.end, *(event.at for event in play.timeline)]) or 1.0
     colours = _colours(play)
-    row_of = {job.gang.key: row for row, job in enumerate(jobs)}
-    events = _by_job(play.timeline)
-    for job in jobs:
-        key = job.gang.key
-        colour = colours[job.gang.queue]
+    events = by_job(play.timeline)
+    for row, job in enumerate(jobs):
+        key, colour = job.gang.key, colours[job.gang.queue]
         for span in spans(events.get(key, ()), end):
-            _draw(axes, row_of[key], span, job.gang.replicas, colour)
-        _mark(axes, row_of[key], events.get(key, ()))
-    _draw_changes(axes, play, end)
-    _furnish(axes, [job.gang.key for job in jobs], end)
-    _title(axes, play, len(jobs))
+            _draw(axes, row, span, job.gang.replicas, colour)
+            if span.end == end and span.replicas:
+                # It goes on: the end of the simulation is not its own.
+                axes.plot(end, row, marker=CARETRIGHTBASE, color=colour, ms=9, clip_on=False)
+        _mark(axes, row, events.get(key, ()))
+    lines = _draw_changes(axes, play, end)
+    _furnish(axes, [job.gang.key for job in jobs])
+    _draw_usage(below, play, colours, end)
+    _title(axes, play, len(jobs), lines)
     _legend(figure, play, colours)
     return figure
-
-
-def spans(events: Iterable[Event], end: float) -> list[Span]:
-    """What a job did from its submission to its own end, or that of the simulation."""
-    found: list[Span] = []
-    since, replicas = 0.0, -1
-    for event in events:
-        if replicas >= 0 and event.at > since:
-            found.append(Span(since, event.at, replicas))
-        since, replicas = event.at, event.replicas
-        if event.kind in (Kind.FINISHED, Kind.FAILED):
-            replicas = -1
-    if replicas >= 0 and end > since:
-        found.append(Span(since, end, replicas))
-    return _joined(found)
-
-
-def _joined(found: Sequence[Span]) -> list[Span]:
-    """Spans that look the same are one."""
-    joined: list[Span] = []
-    for span in found:
-        if joined and joined[-1].replicas == span.replicas and joined[-1].end == span.start:
-            joined[-1] = Span(joined[-1].start, span.end, span.replicas)
-        else:
-            joined.append(span)
-    return joined
-
-
-def _by_job(timeline: Iterable[Event]) -> Mapping[str, Sequence[Event]]:
-    found: dict[str, list[Event]] = {}
-    for event in timeline:
-        found.setdefault(event.job, []).append(event)
-    return found
 
 
 def _colours(play: Play) -> Mapping[str, str]:
@@ -187,42 +153,78 @@ def _mark(axes: Axes, row: int, events: Iterable[Event]) -> None:
             axes.plot(event.at, row, "v", color=_INK, ms=5, mec="white", mew=0.8, zorder=5)
 
 
-def _draw_changes(axes: Axes, play: Play, end: float) -> None:
-    labels: dict[float, list[str]] = {}
+def _draw_changes(axes: Axes, play: Play, end: float) -> int:
+    """Draw what was changed from outside; how many lines of words that took."""
+    words_at: dict[float, list[str]] = {}
     for event in play.scenario.events:
         if event.at > end:
             continue
-        match event:
-            case NodeEvent():
-                words, colour = f"{event.node} {event.becomes}", _ALARM
-            case QueueEvent():
-                words, colour = f"queue {event.queue} changes", _INK
-            case JobEvent():
-                deed = "suspended" if event.is_suspended else "resumed"
-                words, colour = f"{event.job} {deed}", _INK
-        axes.axvline(event.at, color=colour, lw=0.9, ls=(0, (4, 3)), alpha=0.7, zorder=0)
-        labels.setdefault(event.at, []).append(words)
-    for at, lines in labels.items():
+        colour = _ALARM if isinstance(event, NodeEvent) else _INK
+        axes.axvline(event.at, color=colour, lw=0.9, ls=(0, (4, 3)), alpha=0.7, zorder=0.8)
+        words_at.setdefault(event.at, []).append(_words(event))
+    ends: list[float] = []
+    for at, words in sorted(words_at.items()):
+        label = ", ".join(words)
+        width = len(label) * _LETTER * end
+        line = next((n for n, taken in enumerate(ends) if taken < at), len(ends))
+        ends[line : line + 1] = [at + width]
         axes.annotate(
-            "\n".join(lines),
+            label,
             (at, 1),
             xycoords=("data", "axes fraction"),
-            xytext=(0, 4),
+            xytext=(-2, 3 + 11 * line),
             textcoords="offset points",
-            ha="center",
+            ha="left",
             va="bottom",
             fontsize=7.5,
             color=_PALE_INK,
         )
+    return len(ends)
 
 
-def _furnish(axes: Axes, names: Sequence[str], end: float) -> None:
-    axes.set_xlim(0, end * 1.005)
+def _words(event: ScenarioEvent) -> str:
+    match event:
+        case NodeEvent():
+            return f"{event.node} {event.becomes}"
+        case QueueEvent():
+            fields = dict(event.fields)
+            is_paused = fields.pop("is_paused", None)
+            words = [] if is_paused is None else ["paused" if is_paused else "resumed"]
+            words += [name.replace("_", " ") for name in fields if not name.endswith("_by_model")]
+            return f"queue {event.queue}: {', '.join(words)}"
+        case JobEvent():
+            return f"{event.job} {'suspended' if event.is_suspended else 'resumed'}"
+
+
+def _draw_usage(axes: Axes, play: Play, colours: Mapping[str, str], end: float) -> None:
+    """The GPUs that each queue holds, one upon the other, and those of nodes that are up."""
+    times, held = held_gpus(play, end)
+    bottom = [0.0] * len(times)
+    for queue, colour in colours.items():
+        top = [low + gpus for low, gpus in zip(bottom, held[queue], strict=True)]
+        axes.fill_between(times, bottom, top, step="post", color=colour, alpha=0.75, lw=0)
+        bottom = top
+    at, gpus = up_gpus(play, end)
+    axes.step(at, gpus, where="post", color=_PALE_INK, lw=1.1)
+    axes.set_ylim(0, max([*gpus, *bottom, 1]) * 1.12)
+    axes.set_xlim(0, end)
+    axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+    axes.set_ylabel("GPUs", fontsize=8.5, color=_PALE_INK)
+    axes.xaxis.set_major_locator(MultipleLocator(_step(end)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda time, _: duration_of(round(time, 3))))
+    _clear(axes)
+    axes.tick_params(axis="y", labelsize=8, labelcolor=_PALE_INK)
+
+
+def _furnish(axes: Axes, names: Sequence[str]) -> None:
     axes.set_ylim(max(1, len(names)) - 0.4, -0.6)
     axes.set_yticks(range(len(names)), labels=names)
+    _clear(axes)
+    axes.tick_params(axis="x", labelbottom=False)
+
+
+def _clear(axes: Axes) -> None:
     axes.tick_params(axis="both", length=0)
-    axes.xaxis.set_major_locator(MultipleLocator(_step(end)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: duration_of(round(at, 3))))
     axes.grid(axis="x", color=_GRID, lw=0.8)
     axes.set_axisbelow(True)
     for side in ("top", "right", "left"):
@@ -237,7 +239,7 @@ def _step(end: float) -> float:
     return next((step for step in _STEPS if step >= wanted), days)
 
 
-def _title(axes: Axes, play: Play, shown: int) -> None:
+def _title(axes: Axes, play: Play, shown: int, lines: int) -> None:
     evictions = sum(job.evictions for job in play.simulation.jobs.values())
     total = len(play.scenario.jobs)
     parts = [
@@ -245,19 +247,18 @@ def _title(axes: Axes, play: Play, shown: int) -> None:
         f"{evictions} eviction{'' if evictions == 1 else 's'}",
         f"utilization {play.utilization:.0%}",
     ]
-    has_labels = bool(play.scenario.events)
     axes.set_title(
         play.scenario.name,
         loc="left",
         fontsize=13,
         fontweight="bold",
-        pad=34 if has_labels else 22,
+        pad=22 + 11 * lines,
     )
     axes.annotate(
         "  ·  ".join(part for part in parts if part),
         (0, 1),
         xycoords="axes fraction",
-        xytext=(0, 20 if has_labels else 7),
+        xytext=(0, 7 + 11 * lines),
         textcoords="offset points",
         fontsize=9,
         color=_PALE_INK,
@@ -273,6 +274,9 @@ def _legend(figure: Figure, play: Play, colours: Mapping[str, str]) -> None:
     handles.append(
         Line2D([], [], color=neutral, lw=2.2, alpha=0.4, solid_capstyle="butt", label="waiting")
     )
+    if _is_ever_short(play):
+        handles.append(Patch(color=neutral, alpha=0.18, label="replicas that it lacks"))
+    handles.append(Line2D([], [], color=_PALE_INK, lw=1.1, label="GPUs that are up"))
     kinds = {event.kind for event in play.timeline}
     for kind, marker, colour, label in (
         (Kind.EVICTED, "X", _ALARM, "evicted"),
@@ -293,3 +297,9 @@ def _legend(figure: Figure, play: Play, colours: Mapping[str, str]) -> None:
         handlelength=1.4,
         columnspacing=1.6,
     )
+
+
+def _is_ever_short(play: Play) -> bool:
+    """Whether some job runs with fewer replicas than it would take."""
+    replicas = {job.gang.key: job.gang.replicas for job in play.scenario.jobs}
+    return any(0 < event.replicas < replicas[event.job] for event in play.timeline)

@@ -43,7 +43,7 @@ def duration_of(seconds: float) -> str:
     """The same the other way round: `1h30m`."""
     if seconds == 0:
         return "0s"
-    left = round(Decimal(repr(seconds)), 6)
+    left = round(Decimal(repr(float(seconds))), 6)
     sign, left = ("-" if left < 0 else ""), abs(left)
     parts = []
     for unit in ("h", "m"):
