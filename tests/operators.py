@@ -30,6 +30,9 @@ def operator_settings(kubeconfig: Path, **changes: Any) -> Settings:
         "recorder_wait": 0.5,
         "message_refresh": 0.2,
         "whole_within": 2.0,
+        "preemption_notice": 0.5,
+        "forecast_every": 0.5,
+        "queue_status_every": 0.5,
     }
     return Settings(**(given | changes))
 

@@ -13,6 +13,7 @@ from muster.scheduling.plan import Admit, Grow
 from muster.scheduling.snapshot import Took
 
 _MAX_GROWTHS: Final = 64
+_NOTHING: Final = Grow("", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,11 @@ class Decision:
             grown = with_growth(status, self.growth, now=self.at)
             return replace(grown, claim=None)
         return replace(status, claim=claim)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The node of each replica that is to be created."""
+        return (self.start or self.growth or _NOTHING).nodes
 
     def claim_after(self, status: JobStatus) -> Claim | None:
         """The claim that it leaves the job with, its start aside."""

@@ -138,6 +138,8 @@ class JobStatus:
     is_returning: bool = False
     attained: float = 0.0
     """GPU-seconds that earlier attempts held, and ranks that were taken back."""
+    is_released: bool = False
+    """Whether the job that it comes after has succeeded."""
     ran: float = 0.0
     """Seconds of work that earlier attempts did and that are kept."""
     directive: Directive | None = None

@@ -73,6 +73,12 @@ ENV_PET_NPROC_PER_NODE: Final = "PET_NPROC_PER_NODE"
 ENV_PET_NODE_RANK: Final = "PET_NODE_RANK"
 ENV_PET_MASTER_ADDR: Final = "PET_MASTER_ADDR"
 ENV_PET_MASTER_PORT: Final = "PET_MASTER_PORT"
+# Gangs that change their size leave it to torchrun who takes part.
+ENV_PET_RDZV_BACKEND: Final = "PET_RDZV_BACKEND"
+ENV_PET_RDZV_ENDPOINT: Final = "PET_RDZV_ENDPOINT"
+ENV_PET_RDZV_ID: Final = "PET_RDZV_ID"
+ENV_PET_RDZV_CONF: Final = "PET_RDZV_CONF"
+ENV_PET_MAX_RESTARTS: Final = "PET_MAX_RESTARTS"
 
 # Where a replica finds the token with which it reports.
 TOKEN_VOLUME: Final = "muster-token"
@@ -83,7 +89,7 @@ JOB_NAME_MAX: Final = 40
 """Pod names add attempt, replica and incarnation and must stay host names (63 characters)."""
 
 
-def pod_name(job: str, attempt: int, replica: int | str, incarnation: int = 0) -> str:
+def pod_name(job: str, attempt: int, replica: int | str, incarnation: int | str = 0) -> str:
     """The name of a replica's pod: fixed by the decision, so creating it twice is harmless."""
     return f"{job}-{attempt}-{replica}-{incarnation}"
 

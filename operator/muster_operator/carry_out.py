@@ -69,7 +69,9 @@ class CarryOut:
         assert placement is not None
         await self.hold(record)
         labels = record.raw["metadata"].get("labels") or {}
-        body = GangBody(job, placement, record.status.round, labels, self._settings.api_url)
+        # What is given to a running gang carries the round of the others, which they all share.
+        round_ = placement.round or record.status.round
+        body = GangBody(job, placement, round_, labels, self._settings.api_url)
         present = {
             pod.facts.replica
             for pod in self._cache.pods_of(record.uid)
@@ -95,7 +97,8 @@ class CarryOut:
         replica: int,
         progress: "_Progress",
     ) -> None:
-        name = wire.pod_name(job.name, placement.attempt, replica)
+        incarnation = placement.incarnation(replica)
+        name = wire.pod_name(job.name, placement.attempt, replica, incarnation)
         path = PODS.path(job.namespace)
         attempt = str(placement.attempt)
         made = await self._make(PODS, job, path, body.pod(replica), name, attempt, progress)

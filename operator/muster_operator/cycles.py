@@ -12,10 +12,12 @@ from typing import Final, Protocol
 
 from muster.scheduling.archive import Inputs
 from muster.scheduling.cycle import plan_cycle
-from muster.scheduling.plan import Admit, Plan, Wait
+from muster.scheduling.plan import Plan, Wait
 from muster.scheduling.policy import Policy
 from muster.scheduling.snapshot import Snapshot
 from muster_operator.cache import Cache
+from muster_operator.deeds import Deeds
+from muster_operator.forecasts import Forecasts
 from muster_operator.metrics import Metrics
 from muster_operator.records import Words
 from muster_operator.settings import Settings
@@ -23,6 +25,8 @@ from muster_operator.telling import line
 
 _log = logging.getLogger(__name__)
 _FAILED_SECONDS: Final = 1.0
+_SOONEST_SECONDS: Final = 0.05
+_MOST_ROUNDS: Final = 50
 
 
 class Marker(Protocol):
@@ -52,8 +56,11 @@ class Cycles:
         self._clock = clock
         self._plan = plan
         self._record = record
+        self._deeds = Deeds(cache, metrics, queue.mark)
+        self._forecasts = Forecasts(cache, settings.forecast_every)
         self._wanted = asyncio.Event()
         self._last_trigger = 0.0
+        self._timer: asyncio.TimerHandle | None = None
 
     def trigger(self) -> None:
         """Something changed that a plan may depend on."""
@@ -78,6 +85,8 @@ class Cycles:
             spent = time.monotonic() - began
             self._metrics.cycle_seconds.observe(spent)
             await asyncio.sleep(spent)
+            if await self._forecasts.renew(self._settings.policy, self._clock()):
+                self._wanted.set()
 
     async def _quiet(self) -> None:
         """Wait for a quiet moment, but not for ever."""
@@ -92,37 +101,49 @@ class Cycles:
     def cycle(self) -> Plan:
         """One cycle. What it admits counts as placed at once."""
         cluster, policy, now = self._cache.cluster, self._settings.policy, self._clock()
-        plan = self._plan(cluster.snapshot(), policy, now)
-        if plan.deeds:
-            # Before any of it is carried out: the record holds what the plan followed from.
-            self._record(Inputs(cluster.objects(), policy, now), plan)
-        admitted = waiting = 0
-        for decision in plan.decisions:
-            match decision:
-                case Admit():
-                    admitted += self._admit(decision)
-                case Wait():
-                    waiting += self._wait(decision)
-        if admitted or waiting:
-            _log.info(line("planned", admitted=admitted, waiting=waiting))
+        self._cache.account.pass_time()
+        done = 0
+        # Within one instant, until nothing changes: only the result is carried out.
+        for _ in range(_MOST_ROUNDS):
+            plan = self._plan(cluster.snapshot(), policy, now)
+            if plan.deeds:
+                # Before any of it is carried out: the record holds what the plan followed from.
+                self._record(Inputs(cluster.objects(), policy, now), plan)
+            taken = sum(self._deeds.take(deed, now, policy.notice) for deed in plan.deeds)
+            done += taken
+            if not taken:
+                break
+        else:
+            _log.error(line("undecided", rounds=_MOST_ROUNDS))
+            self._metrics.errors.labels("undecided").inc()
+        waiting = sum(self._wait(decision) for decision in plan.waiting)
+        if done or waiting:
+            _log.info(line("planned", deeds=done, waiting=waiting))
+        self._wake(plan.wake_at, now)
         return plan
 
-    def _admit(self, decision: Admit) -> int:
-        record = self._cache.by_key(decision.gang)
-        if record is None or not self._cache.waits(record):
-            return 0
-        self._metrics.decisions.labels("admit", "").inc()
-        record.words = None
-        self._cache.decide(record, decision)
-        self._queue.mark(record.uid)
-        return 1
+    def _wake(self, at: float | None, now: float) -> None:
+        """Plan again at that time, when it alone may change the decisions."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if at is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(at - now, _SOONEST_SECONDS), self.trigger)
 
     def _wait(self, decision: Wait) -> int:
         """Note why the gang waits; 1 where the reason is a new one."""
         record = self._cache.by_key(decision.gang)
         if record is None:
             return 0
-        words = Words(decision.reason.value, decision.message, decision.position)
+        foreseen = self._forecasts.of(decision)
+        words = Words(
+            decision.reason.value,
+            decision.message,
+            decision.position,
+            foreseen.starts,
+            foreseen.waits_for,
+        )
         if words == record.words:
             return 0
         is_new = record.words is None or record.words.reason != words.reason

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from muster.decisions import placed
+from muster.decisions import Decision
 from muster.job_status import JobStatus, Phase
 from muster.lifecycle import next_step
 from muster.restarts import REASONS, Cause
@@ -24,6 +24,7 @@ from muster_operator.settings import Settings
 from muster_operator.status_writer import StatusWriter
 from muster_operator.stories import Stories
 from muster_operator.telling import line
+from muster_operator.words import told_of
 from muster_operator.work_queue import WorkQueue
 
 _log = logging.getLogger(__name__)
@@ -85,48 +86,62 @@ class Reconciler:
     # The commit
 
     async def _commit(self, record: JobRecord) -> bool:
-        """Write the whole placement, before any pod exists. That write is the decision.
+        """Write what was decided, before any of it is carried out. That write is the decision.
 
-        False where it came to nothing; the gang then waits again.
+        False where it came to nothing; the gang then waits, or stays, as it is.
         """
         decision, job = record.decision, record.job
         assert decision is not None
+        before = record.status
         try:
-            if job is None or record.is_deleted or job.suspend or record.status.placement:
+            if job is None or not _may_be(record, decision):
                 return False
-            words = await self._admission.refusal(record, job, len(decision.nodes))
+            pods = len(decision.nodes)
+            words = await self._admission.refusal(record, job, pods) if pods else None
             if words is not None:
                 await self._refuse(record, words)
                 return False
-            now = self._clock()
-            port = free_port(self._settings, job.uid, record.status.attempt, self._cache.ports())
-            gpus = len(decision.nodes) * job.gpus_per_replica
-            status = placed(
-                record.status, decision.nodes, decision.why, gpus=gpus, port=port, now=now
-            )
+            port = free_port(self._settings, job.uid, before.attempt, self._cache.ports())
+            each = job.gpus_per_replica
+            status = decision.applied(before, gpus_per_replica=each, port=port)
             if not await self._writer.write(record, status):
                 self._admission.settled(record)
                 return False
         finally:
             self._cache.decide(record, None)
         record.refusals = 0
-        facts = {"job": record.key, "attempt": status.attempt, "nodes": len(set(decision.nodes))}
-        _log.info(line("admitted", **facts, port=port, why=decision.why))
-        self._stories.tell(record, Story("Admitted", f"attempt {status.attempt}: {decision.why}"))
+        for victim in self._cache.victims_of(before, status):
+            self.queue.mark(victim)
+        self._tell_of(record, decision, status)
         return True
+
+    def _tell_of(self, record: JobRecord, decision: Decision, status: JobStatus) -> None:
+        """The log lines and stories of a decision that is written."""
+        for word, story, facts in told_of(decision, status):
+            _log.info(line(word, job=record.key, **facts))
+            self._stories.tell(record, story)
 
     async def _refuse(self, record: JobRecord, words: str) -> None:
         """Nothing was committed: back off, and say why."""
         record.refusals += 1
         pause = self._rules.refused.pause(record.refusals)
+        if record.status.placement is not None:
+            # A running gang that was to grow goes on as it is.
+            larger = replace(record.status, retry_at=self._clock() + pause, claim=None)
+            await self._writer.write(record, larger)
+            _log.info(line("growth-refused", job=record.key, pause_s=pause, why=words))
+            return
         restarting = record.status.phase is Phase.RESTARTING
         status = replace(
             record.status,
+            claim=None,
             phase=Phase.RESTARTING if restarting else Phase.PENDING,
             gang=record.status.gang or _gang_of(record),
             reason=REASONS[Cause.REFUSED],
             message=words,
             queue_position=None,
+            predicted_start=None,
+            waits_for="",
             retry_at=self._clock() + pause,
         )
         if await self._writer.write(record, status):
@@ -146,9 +161,13 @@ class Reconciler:
         before = record.status
         step = next_step(self._cache.scene(record, now, self._rules))
         step = replace(step, status=self._with_words(record, step.status, now))
+        if self._cache.is_released(record):
+            step = replace(step, status=replace(step.status, is_released=True))
         if not await self._writer.write(record, step.status):
             self.queue.mark(record.uid)
             return
+        if step.status.placement is not None and step.status.placement.keeps is not None:
+            record.refusal = None  # what was refused is given back
         self._tell(record, before, step)
         await self._do(record, step, now)
         if step.wake_at is not None:
@@ -182,7 +201,14 @@ class Reconciler:
             share = len(self._cache.jobs) / _REFRESHES_PER_SECOND
             due = record.words_written_at + max(self._settings.message_refresh, share)
             if now < due:
-                if Words(status.reason, status.message, status.queue_position) != words:
+                shown = Words(
+                    status.reason,
+                    status.message,
+                    status.queue_position,
+                    status.predicted_start,
+                    status.waits_for,
+                )
+                if shown != words:
                     self.queue.mark_in(record.uid, due - now, is_urgent=False)
                 return status
         record.words_written_at = now
@@ -193,6 +219,8 @@ class Reconciler:
             reason=words.reason,
             message=words.message,
             queue_position=words.position,
+            predicted_start=words.predicted_start,
+            waits_for=words.waits_for,
             retry_at=None,
         )
 
@@ -202,6 +230,10 @@ class Reconciler:
             self._stories.tell(record, story)
             _log.info(line(story.reason.lower(), job=record.key, why=story.message))
         after = step.status
+        if before.phase is Phase.PREEMPTING and after.phase is Phase.RUNNING:
+            words = "nobody needs its place any more"
+            self._stories.tell(record, Story("Spared", words))
+            _log.info(line("spared", job=record.key))
         if after.reason != before.reason and after.placement is None and not step.stories:
             word = "Queued" if record.objection is None else after.reason
             text = (
@@ -214,6 +246,19 @@ class Reconciler:
             self._metrics.attempts_ended.labels(ended.outcome.value).inc()
             if ended.outcome.value == "Refused":
                 self._metrics.refused.inc()
+
+
+def _may_be(record: JobRecord, decision: Decision) -> bool:
+    """Whether the job is still as it was when this was decided."""
+    job, status = record.job, record.status
+    if job is None or record.is_deleted or job.suspend or status.is_final:
+        return False
+    if decision.start is not None:
+        return status.placement is None
+    if decision.growth is not None:
+        attempt = status.current
+        return attempt is not None and attempt.outcome is None
+    return True
 
 
 def _gang_of(record: JobRecord) -> str:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muster import wire
+from muster.claims import Claim, Departure
+from muster.decisions import Decision
 from muster.job_status import JobStatus
 from muster.losses import PodFacts
 from muster.moments import seconds_of
 from muster.parse import TrainingJob
 from muster.restarts import Budgets
-from muster.scheduling.plan import Admit
 from muster.steps import JobFacts
 
 
@@ -24,6 +25,9 @@ class Words:
     reason: str
     message: str
     position: int | None = None
+    predicted_start: float | None = None
+    """Seconds since the epoch."""
+    waits_for: str = ""
 
 
 @dataclass(slots=True)
@@ -41,8 +45,8 @@ class JobRecord:
     words: Words | None = None
     """Why the last cycle left it waiting."""
     words_written_at: float = 0.0
-    decision: Admit | None = None
-    """Decided and not committed yet; it counts as placed meanwhile."""
+    decision: Decision | None = None
+    """Decided and not committed yet; it counts as done meanwhile."""
     refusal: str | None = None
     """What the API server said to the pods of the current attempt."""
     refusals: int = 0
@@ -80,11 +84,27 @@ class JobRecord:
         return tuple(self.raw["metadata"].get("finalizers") or ())
 
     @property
+    def decided(self) -> JobStatus:
+        """Its status as it will be once what was decided is written."""
+        if self.decision is None or self.job is None:
+            return self.status
+        each = self.job.gpus_per_replica
+        return self.decision.applied(self.status, gpus_per_replica=each)
+
+    @property
     def nodes(self) -> tuple[str, ...] | None:
         """The nodes that it holds, or is about to hold."""
-        if self.decision is not None:
-            return self.decision.nodes
-        return self.status.placement.nodes if self.status.placement else None
+        placement = self.decided.placement
+        return None if placement is None else placement.nodes
+
+    @property
+    def claim(self) -> Claim | None:
+        """What is being freed for it, or is about to be; none for a job that cannot use it."""
+        if self.job is None or self.job.suspend or self.is_deleted or self.status.is_final:
+            return None
+        if self.objection is not None and self.status.placement is None:
+            return None
+        return self.decided.claim
 
     def holds(self, pod: "PodRecord") -> bool:
         """Whether the placement accounts for *pod*."""
@@ -105,8 +125,8 @@ class JobRecord:
             self.refusal = None
         self.seen.update(p.replica for p in pods if p.attempt == self.status.attempt)
 
-    def facts(self) -> JobFacts:
-        """What the object says besides its status."""
+    def facts(self, departures: tuple[Departure, ...], changed: float) -> JobFacts:
+        """What the object says besides its status, and who asks it to leave."""
         spec, job = self.raw.get("spec") or {}, self.job
         restarts = job.restarts if job else None
         return JobFacts(
@@ -119,6 +139,8 @@ class JobRecord:
             else Budgets(),
             refusal=self.refusal,
             seen=frozenset(self.seen),
+            departures=departures,
+            changed=changed,
         )
 
 

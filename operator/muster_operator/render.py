@@ -20,6 +20,10 @@ _TOKEN_SECONDS: Final = 3600
 # Nobody can guess these, so that no template can hold them.
 _REPLICA: Final = f"R{secrets.token_hex(12)}"
 _NODE: Final = f"N{secrets.token_hex(12)}"
+_INCARNATION: Final = f"I{secrets.token_hex(12)}"
+_IS_HOST: Final = f"H{secrets.token_hex(12)}"
+_LAST_CALL_SECONDS: Final = 10
+_RESTARTS: Final = 3
 _COPIED_LABELS: Final = (wire.LABEL_TEAM, wire.LABEL_EXPERIMENT)
 
 Raw = dict[str, Any]
@@ -37,14 +41,21 @@ class GangBody:
         api_url: str,
     ) -> None:
         """*labels* are those of the job object."""
-        self._nodes = placement.nodes
+        self._placement = placement
         self._bytes = orjson.dumps(_pod(job, placement, round_, labels, api_url))
 
     def pod(self, replica: int) -> bytes:
         """The JSON of one replica's pod."""
-        return self._bytes.replace(_REPLICA.encode(), b"%d" % replica).replace(
-            _NODE.encode(), self._nodes[replica].encode()
-        )
+        values = {
+            _REPLICA: str(replica),
+            _NODE: self._placement.nodes[replica],
+            _INCARNATION: str(self._placement.incarnation(replica)),
+            _IS_HOST: str(int(replica == 0)),
+        }
+        body = self._bytes
+        for marker, value in values.items():
+            body = body.replace(marker.encode(), value.encode())
+        return body
 
 
 def service(job: TrainingJob) -> Raw:
@@ -86,7 +97,7 @@ def _pod(
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": wire.pod_name(job.name, placement.attempt, _REPLICA),
+            "name": wire.pod_name(job.name, placement.attempt, _REPLICA, _INCARNATION),
             "namespace": job.namespace,
             "labels": {
                 **(metadata.get("labels") or {}),
@@ -175,7 +186,30 @@ def _environment(job: TrainingJob, placement: Placement, round_: int, api_url: s
     if job.checkpoint_uri:
         # With the uid in it, a job of the same name starts afresh.
         values[wire.ENV_CHECKPOINT_URI] = f"{job.checkpoint_uri.rstrip('/')}/{job.uid}"
+    if job.min_replicas < job.replicas:
+        values |= _elastic(job, placement, leader)
     return [{"name": name, "value": value} for name, value in values.items()]
+
+
+def _elastic(job: TrainingJob, placement: Placement, leader: str) -> dict[str, str]:
+    """What has torchrun find out by itself who takes part, and form anew when that changes.
+
+    Its store is on replica 0. Nothing of it differs between replicas that start at different
+    times; a worker that ends because others went is started anew by torchrun itself.
+    """
+    conf = {
+        "is_host": _IS_HOST,
+        # With fewer than the most it waits so long for further ones.
+        "last_call_timeout": str(_LAST_CALL_SECONDS),
+    }
+    return {
+        wire.ENV_PET_NNODES: f"{job.min_replicas}:{job.replicas}",
+        wire.ENV_PET_RDZV_BACKEND: "c10d",
+        wire.ENV_PET_RDZV_ENDPOINT: f"{leader}:{placement.port}",
+        wire.ENV_PET_RDZV_ID: f"{job.uid}-{placement.attempt}",
+        wire.ENV_PET_RDZV_CONF: ",".join(f"{key}={value}" for key, value in conf.items()),
+        wire.ENV_PET_MAX_RESTARTS: str(_RESTARTS),
+    }
 
 
 def _token_volume() -> Raw:

@@ -86,6 +86,7 @@ class Operator:
             on_job=self._on_job,
             on_capacity=self._on_capacity,
             clock=time.time,
+            half_life=settings.usage_half_life,
         )
         self.sources = Sources(kube, self.cache, settings, self.metrics)
         self._stories = Stories(

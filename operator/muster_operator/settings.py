@@ -61,6 +61,18 @@ class Settings:
     """Events that are posted at most, on average."""
     resync: float = 300.0
     """Seconds between two full lists of our own objects, in case a watch missed a deletion."""
+    preemption_notice: float = 60.0
+    """Seconds between the request to save a checkpoint and the eviction; 0 asks for none."""
+    usage_half_life: float = 0.0
+    """Seconds after which held GPUs count half in shares; 0 counts only what is held now."""
+    reservation: bool = True
+    """Whether capacity is kept for the first gang that cannot start yet."""
+    restart_time: float = 0.0
+    """Seconds that a restart is taken to cost a victim, besides the work since its checkpoint."""
+    forecast_every: float = 30.0
+    """Seconds between two predictions of when waiting jobs start; 0 predicts nothing."""
+    queue_status_every: float = 5.0
+    """Seconds between two looks at what queues use and at what is wrong with them."""
     max_explained: int = Policy().max_explained
     """Pending jobs whose reason is worked out anew in one cycle."""
     decisions_folder: str = ""
@@ -78,7 +90,13 @@ class Settings:
     @property
     def policy(self) -> Policy:
         """The knobs of the scheduler."""
-        return Policy(max_explained=self.max_explained)
+        return Policy(
+            max_explained=self.max_explained,
+            reservation=self.reservation,
+            notice=self.preemption_notice,
+            usage_half_life=self.usage_half_life,
+            restart_time=self.restart_time,
+        )
 
     @property
     def rules(self) -> Rules:
@@ -89,6 +107,7 @@ class Settings:
             recorder_wait=self.recorder_wait,
             start_deadline=self.start_deadline,
             unreachable_wait=self.unreachable_wait,
+            notice=self.preemption_notice,
         )
 
 

@@ -9,7 +9,7 @@ from muster.errors import InvalidSpec
 from muster.parse import QueueAccess, access_of, node_of, queue_of, topology_of
 from muster.restarts import NodeState
 from muster.scheduling.cluster import Cluster
-from muster.scheduling.snapshot import Level, Node
+from muster.scheduling.snapshot import Level, Node, Queue
 from muster_operator.quota import Quota, readable
 from muster_operator.versions import Versions
 
@@ -24,6 +24,7 @@ class Surroundings:
         self._cluster = cluster
         self.versions = {kind: Versions() for kind in ("nodes", "queues", "topologies")}
         self.queues: dict[str, QueueAccess] = {}
+        self.quotas_of: dict[str, Queue] = {}
         self.levels: tuple[Level, ...] = ()
         self._nodes: dict[str, tuple[Node, NodeState]] = {}
         self._uids: dict[tuple[str, str], str] = {}
@@ -88,8 +89,11 @@ class Surroundings:
         return True
 
     def _queue(self, name: str, raw: Raw) -> bool:
-        self._cluster.upsert_queue(queue_of(raw))
-        self.queues[name] = access_of(raw)
+        queue, access = queue_of(raw), access_of(raw)
+        if self.quotas_of.get(name) == queue and self.queues.get(name) == access:
+            return False  # somebody wrote its status
+        self._cluster.upsert_queue(queue)
+        self.quotas_of[name], self.queues[name] = queue, access
         return True
 
     def _topology(self, name: str, raw: Raw) -> bool:
@@ -110,6 +114,7 @@ class Surroundings:
             return self._nodes.pop(name, None) is not None
         if kind == "queues":
             self._cluster.remove_queue(name)
+            self.quotas_of.pop(name, None)
             return self.queues.pop(name, None) is not None
         return name == wire.DEFAULT_TOPOLOGY and self._set_levels(())
 

@@ -49,8 +49,16 @@ def settings_of(environ: Mapping[str, str]) -> Settings:
         checkpoint_uri=environ.get(wire.ENV_CHECKPOINT_URI, ""),
         termination_log=environ.get(wire.ENV_TERMINATION_LOG) or wire.TERMINATION_LOG_PATH,
         rank=_whole(environ, "RANK", replica),
-        world_size=_whole(environ, "WORLD_SIZE", _whole(environ, wire.ENV_PET_NNODES, 1)),
+        world_size=_world_size(environ),
     )
+
+
+def _world_size(environ: Mapping[str, str]) -> int:
+    """As torchrun says; without it, the replicas, of which an elastic gang has `least:most`."""
+    if environ.get("WORLD_SIZE"):
+        return _whole(environ, "WORLD_SIZE", 1)
+    name = wire.ENV_PET_NNODES
+    return _whole({name: environ.get(name, "").partition(":")[0]}, name, 1)
 
 
 def _whole(environ: Mapping[str, str], name: str, default: int) -> int:

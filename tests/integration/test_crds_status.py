@@ -80,6 +80,7 @@ WHOLE_STATUS = {
     "leaving": [{"claimant": "team/other", "ranks": [1], "deadline": MOMENT}],
     "displaced": {"by": "team/other", "at": MOMENT},
     "returning": True,
+    "released": True,
     "attained": 7200.5,
     "ran": 900.5,
     "attempts": [

@@ -63,6 +63,7 @@ _FULL = JobStatus(
     leaving=(Leaving("team/c", (2,), 7.0), Leaving("team/d", None, 8.0)),
     displaced=Displaced("team/c", 6.0),
     is_returning=True,
+    is_released=True,
     attained=12.5,
     ran=3.25,
     directive=Directive("c3", "checkpoint", 8.0, 2.0),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from muster.decisions import placed
+from muster.decisions import Decision, placed
 from muster.job_status import JobStatus
 from muster.parse import job_of
 from muster.restarts import NodeState
@@ -150,7 +150,7 @@ def test_a_gang_counts_from_the_moment_of_its_decision() -> None:
     (decision,) = world.plan().admitted
     record = world.cache.by_key(decision.gang)
     assert record is not None
-    world.cache.decide(record, decision)
+    world.cache.decide(record, Decision(NOW, 0.0, start=decision))
 
     assert [] == world.admitted()
 

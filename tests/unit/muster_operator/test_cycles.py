@@ -62,7 +62,9 @@ def test_what_is_admitted_is_urgent_and_counts_at_once() -> None:
     desk.cycles.cycle()
 
     assert [("first", True), ("second", False)] == desk.marked
-    assert isinstance(desk.cache.jobs["first"].decision, Admit)
+    decision = desk.cache.jobs["first"].decision
+    assert decision is not None
+    assert isinstance(decision.start, Admit)
     assert desk.cache.jobs["second"].words is not None
 
     desk.cycles.cycle()

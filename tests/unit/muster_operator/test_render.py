@@ -1,12 +1,13 @@
 """What a replica's pod looks like."""
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
 
 from muster import wire
-from muster.job_status import Placement
+from muster.job_status import Growth, Placement
 from muster.parse import job_of
 from muster_operator.render import GangBody, service
 
@@ -52,6 +53,28 @@ def test_replicas_differ_in_what_is_theirs_and_in_nothing_else() -> None:
     assert texts[0] == texts[1].replace("train-3-1-0", "train-3-0-0").replace(
         'train-1"', 'train-0"'
     ).replace('"1"', '"0"')
+
+
+def test_an_elastic_gang_finds_out_by_itself_who_takes_part() -> None:
+    first, second = (environment(rendered(replica, minReplicas=2)) for replica in range(2))
+
+    assert {
+        "PET_NNODES": "2:3",
+        "PET_RDZV_BACKEND": "c10d",
+        "PET_RDZV_ENDPOINT": "train-0.train.team.svc:20007",
+        "PET_RDZV_ID": "0f9c-3",
+        "PET_RDZV_CONF": "is_host=1,last_call_timeout=10",
+    } == {key: value for key, value in first.items() if "RDZV" in key or "NNODES" in key}
+    assert "is_host=0,last_call_timeout=10" == second["PET_RDZV_CONF"]
+    assert not [key for key in environment(rendered()) if "RDZV" in key]
+
+
+def test_a_rank_that_was_given_again_has_a_pod_of_another_name() -> None:
+    grown = replace(PLACEMENT, round=5, grown=(Growth(1, 0.0, 7), Growth(2, 0.0, 9)))
+    body = GangBody(job_of(manifest()), grown, 5, {}, "")
+    names = [orjson.loads(body.pod(replica))["metadata"]["name"] for replica in range(3)]
+
+    assert ["train-3-0-0", "train-3-1-2", "train-3-2-4"] == names
 
 
 def test_it_belongs_to_its_job() -> None:

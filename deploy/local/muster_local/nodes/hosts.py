@@ -122,7 +122,8 @@ def _replicas_of(pod: Raw) -> int:
     containers: Iterable[Raw] = pod["spec"]["containers"]
     for container in containers:
         for variable in container.get("env") or ():
-            value = variable.get("value") or ""
+            # Of a gang that changes its size it is `least:most`.
+            value = str(variable.get("value") or "").rpartition(":")[2]
             if variable["name"] == wire.ENV_PET_NNODES and value.isdecimal():
                 return int(value)
     return 0
