@@ -223,8 +223,10 @@ def _predicted_start(view: View, expectation: Expectation) -> Answer:
     job = view.job(expectation.job)
     if not job.is_submitted or job.state is not State.PENDING:
         return f"none, it is {job.state.value if job.is_submitted else 'not submitted'}"
-    if job.wait is not None and job.wait.predicted_start is not None:
-        return job.wait.predicted_start
+    said = job.wait.predicted_start if job.wait else None
+    if said is not None and said > view.simulation.now:
+        return said
+    # What was said is over, or nothing was.
     foreseen = view.predictions.get(job.key)
     return UNKNOWN if foreseen is None or foreseen.starts is None else foreseen.starts
 
