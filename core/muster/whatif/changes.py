@@ -42,13 +42,16 @@ class Change:
 
 def changes(objects: Objects, policy: Policy, now: float, key: str) -> tuple[Change, ...]:
     """The changes for the pending gang *key*, smallest first; none where it starts as it is."""
-    trying = Trying(objects, policy, now)
+    return changes_in(Trying(objects, policy, now), key)
+
+
+def changes_in(trying: Trying, key: str) -> tuple[Change, ...]:
+    """The same for a cluster that is being tried already."""
     gang = trying.gangs[key]
     asked = Variant(gang)
     if not gang.is_pending or trying.start(asked) is not None:
         return ()
-    search = _Search(trying)
-    return tuple(search.changes(asked))
+    return tuple(_Search(trying).changes(asked))
 
 
 class _Search:

@@ -105,9 +105,9 @@ class Trying:
         """Why it would wait."""
         return wait_in(self.plan(variant, with_reasons=True), variant.gang.key)
 
-    def stays_started(self, variant: Variant) -> bool:
-        """Whether it runs once all decisions of this moment are carried out, on a copy made
-        afresh: the proof of what the tries found.
+    def settled(self, variant: Variant) -> Objects | None:
+        """The cluster once all decisions of this moment are carried out, on a copy made afresh;
+        `None` where they do not come to an end.
         """
         cluster = Cluster.restored(variant.made_in(self.objects))
         policy = replace(self.policy, max_explained=0)
@@ -118,8 +118,15 @@ class Trying:
         try:
             simulation.run(until=self.now)
         except Unsettled:
-            return False
-        return simulation.jobs[variant.gang.key].gang.placement is not None
+            return None
+        return simulation.cluster.objects()
+
+    def stays_started(self, variant: Variant) -> bool:
+        """Whether it runs then: the proof of what the tries found."""
+        settled = self.settled(variant)
+        return settled is not None and any(
+            gang.key == variant.gang.key and gang.placement is not None for gang in settled.gangs
+        )
 
     def _put(self, variant: Variant) -> None:
         self.cluster.upsert_gang(variant.gang)
