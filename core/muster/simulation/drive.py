@@ -18,7 +18,7 @@ cycles until one decides nothing; then whatever became due at the same instant, 
 An instant costs what happens in it and what its cycles cost, however many jobs have finished.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from math import ceil, inf
@@ -29,7 +29,7 @@ from muster.scheduling.cluster import Cluster
 from muster.scheduling.cycle import plan_cycle
 from muster.scheduling.plan import Plan
 from muster.scheduling.policy import Policy
-from muster.scheduling.snapshot import Gang
+from muster.scheduling.snapshot import Gang, Snapshot
 from muster.simulation import effects
 from muster.simulation.agenda import Phase
 from muster.simulation.carrying import Hands
@@ -54,6 +54,10 @@ class Unsettled(MusterError):
             f"the decisions at {at:g} s do not settle: {', '.join(self.jobs)} keep changing "
             "places; this is a fault of the scheduler, please report the input"
         )
+
+
+Planner = Callable[[Snapshot, Policy, float], Plan]
+"""Whatever decides; `plan_cycle` unless something else is to be tried."""
 
 
 class Watcher(Protocol):
@@ -81,12 +85,14 @@ class Simulation:
         keeps_work: bool = True,
         restart_cost: float = 0.0,
         watchers: tuple[Watcher, ...] = (),
+        planner: Planner = plan_cycle,
     ) -> None:
         self.world = World(
             cluster, policy, now=start, keeps_work=keeps_work, restart_cost=restart_cost
         )
         self._hands = Hands(self.world)
         self._watchers = watchers
+        self._planner = planner
         self._wake_at = inf
         self._idle_wakes = 0
         self._end = (start, 0.0, 0.0)
@@ -231,7 +237,7 @@ class Simulation:
         """Plan until a plan has no deeds; whether any had."""
         world = self.world
         for number in range(_PASSES):
-            plan = plan_cycle(world.cluster.snapshot(), world.policy, world.now)
+            plan = self._planner(world.cluster.snapshot(), world.policy, world.now)
             deeds = plan.deeds
             if not deeds:
                 self._note(plan)

@@ -30,7 +30,7 @@ class _Debt:
     victim: str
     at: float
     disturbed: int
-    """How often the cluster had been disturbed by then."""
+    """How often the cluster had been disturbed when that was decided."""
 
 
 class Invariants:
@@ -39,6 +39,7 @@ class Invariants:
     def __init__(self) -> None:
         self.violations: list[str] = []
         self._debts: dict[str, _Debt] = {}
+        self._asked: dict[str, int] = {}
         self._held = Held()
         self._by_user: dict[tuple[str, str], int] = {}
         self._seen: dict[tuple[tuple[str, tuple[str, ...]], ...], int] = {}
@@ -135,11 +136,13 @@ class Invariants:
 
     def _check_debts(self, events: Iterable[Event], simulation: Simulation) -> None:
         for event in events:
-            if event.by and event.kind is Kind.EVICTED:
-                debt = _Debt(event.job, event.at, simulation.world.disturbed)
-                self._debts.setdefault(event.by, debt)
+            if event.by and event.kind in (Kind.PREEMPTING, Kind.EVICTED):
+                decided = self._asked.setdefault(event.by, simulation.world.disturbed)
+                if event.kind is Kind.EVICTED:
+                    self._debts.setdefault(event.by, _Debt(event.job, event.at, decided))
             elif event.kind in _GAINS:
                 self._debts.pop(event.job, None)
+                self._asked.pop(event.job, None)
         for claimant, debt in sorted(self._debts.items()):
             if self._is_excused(claimant, debt, simulation):
                 del self._debts[claimant]
