@@ -1,0 +1,395 @@
+"""The order of things at one instant, the work of jobs, and what is fed without a file."""
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+
+from muster.errors import Conflict, InvalidSpec
+from muster.scheduling.cluster import Cluster
+from muster.scheduling.plan import Admit, Plan, Preempt, Right, Victim
+from muster.scheduling.policy import Policy
+from muster.scheduling.snapshot import Gang, Needs, Node
+from muster.simulation.drive import Simulation
+from muster.simulation.job import State, Work
+from muster.simulation.outcome import outcome_of
+from muster.simulation.play import Recorder, play
+from muster.simulation.reading import scenario_of
+from playing import TWO_NODES, played, scenario, story
+
+FULL = {"gpusPerReplica": 8}
+STORIES = {
+    "a completion makes room for a submission of the same instant": (
+        {
+            "jobs": [
+                {"name": "a", "duration": "10m", **FULL},
+                {"name": "b", "submit": "10m", "duration": "1m", **FULL},
+            ]
+        },
+        [
+            (0, "a", "submitted"),
+            (0, "a", "started"),
+            (600, "a", "finished"),
+            (600, "b", "submitted"),
+            (600, "b", "started"),
+            (660, "b", "finished"),
+        ],
+    ),
+    "a node that goes down takes what would have ended then": (
+        {
+            "settings": {"replaceFailedNodesFor": "1h"},
+            "jobs": [{"name": "a", "duration": "10m", "nodes": ["n1"], **FULL}],
+            "events": [
+                {"at": "10m", "node": "n1", "becomes": "down"},
+                {"at": "11m", "node": "n1", "becomes": "up"},
+            ],
+        },
+        [
+            (0, "a", "submitted"),
+            (0, "a", "started"),
+            (600, "a", "replica-lost"),
+            (660, "a", "replica-replaced"),
+            (660, "a", "finished"),
+        ],
+    ),
+    "what ends at the instant of its start makes room in it": (
+        {
+            "jobs": [
+                {"name": "a", "duration": "0s", **FULL},
+                {"name": "b", "duration": "0s", **FULL},
+            ]
+        },
+        [
+            (0, "a", "submitted"),
+            (0, "b", "submitted"),
+            (0, "a", "started"),
+            (0, "a", "finished"),
+            (0, "b", "started"),
+            (0, "b", "finished"),
+        ],
+    ),
+    "work stands still while a gang lacks replicas": (
+        {
+            "cluster": TWO_NODES,
+            "jobs": [
+                {"name": "a", "replicas": 2, "duration": "10m", "nodes": ["n1", "n2"], **FULL}
+            ],
+            "events": [
+                {"at": "5m", "node": "n2", "becomes": "down"},
+                {"at": "5m30s", "node": "n2", "becomes": "up"},
+            ],
+        },
+        [
+            (0, "a", "submitted"),
+            (0, "a", "started"),
+            (300, "a", "replica-lost"),
+            (330, "a", "replica-replaced"),
+            (630, "a", "finished"),
+        ],
+    ),
+    "a gang that is not repaired in time is requeued whole": (
+        {
+            "cluster": TWO_NODES,
+            "jobs": [
+                {"name": "a", "replicas": 2, "duration": "10m", "nodes": ["n1", "n2"], **FULL}
+            ],
+            "events": [
+                {"at": "5m", "node": "n2", "becomes": "down"},
+                {"at": "10m", "node": "n2", "becomes": "up"},
+            ],
+        },
+        [
+            (0, "a", "submitted"),
+            (0, "a", "started"),
+            (300, "a", "replica-lost"),
+            (360, "a", "requeued"),
+            (600, "a", "started"),
+            (900, "a", "finished"),
+        ],
+    ),
+    "a victim is asked before it leaves": (
+        {
+            "settings": {"preemptionNotice": "30s"},
+            "jobs": [
+                {"name": "v", "duration": "10m", **FULL},
+                {"name": "h", "submit": "5m", "priority": 1, "duration": "1m", **FULL},
+            ],
+        },
+        [
+            (0, "v", "submitted"),
+            (0, "v", "started"),
+            (300, "h", "submitted"),
+            (300, "v", "preempting"),
+            (330, "v", "evicted"),
+            (330, "h", "started"),
+            (390, "h", "finished"),
+            (390, "v", "started"),
+            (660, "v", "finished"),
+        ],
+    ),
+    "a suspended job leaves, and goes on": (
+        {
+            "jobs": [{"name": "a", "duration": "10m"}],
+            "events": [
+                {"at": "5m", "job": "a", "set": {"suspend": True}},
+                {"at": "8m", "job": "a", "set": {"suspend": False}},
+            ],
+        },
+        [
+            (0, "a", "submitted"),
+            (0, "a", "started"),
+            (300, "a", "suspended"),
+            (480, "a", "started"),
+            (780, "a", "finished"),
+        ],
+    ),
+    "a job may be resumed before it comes": (
+        {
+            "jobs": [{"name": "a", "submit": "5m", "suspend": True, "duration": "1m"}],
+            "events": [{"at": "1m", "job": "a", "set": {"suspend": False}}],
+        },
+        [(300, "a", "submitted"), (300, "a", "started"), (360, "a", "finished")],
+    ),
+    "a drained node gives its replica to another": (
+        {
+            "cluster": TWO_NODES,
+            "jobs": [{"name": "a", "duration": "10m", "nodes": ["n1"]}],
+            "events": [{"at": "5m", "node": "n1", "becomes": "drained"}],
+        },
+        [
+            (0, "a", "submitted"),
+            (0, "a", "started"),
+            (300, "a", "replica-lost"),
+            (300, "a", "replica-replaced"),
+            (600, "a", "finished"),
+        ],
+    ),
+    "surplus grows at the start in the same event": (
+        {"jobs": [{"name": "a", "replicas": 8, "minReplicas": 2, "duration": "1m"}]},
+        [(0, "a", "submitted"), (0, "a", "started"), (60, "a", "finished")],
+    ),
+    "surplus is taken and given back": (
+        {
+            "jobs": [
+                {"name": "a", "replicas": 8, "minReplicas": 2, "duration": "10m"},
+                {"name": "b", "submit": "1m", "replicas": 4, "duration": "1m"},
+            ]
+        },
+        [
+            (0, "a", "submitted"),
+            (0, "a", "started"),
+            (60, "b", "submitted"),
+            (60, "a", "shrunk"),
+            (60, "b", "started"),
+            (120, "b", "finished"),
+            (120, "a", "grown"),
+            (600, "a", "finished"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("claim", STORIES)
+def test_it_happens_in_that_order(claim):
+    parts, want = STORIES[claim]
+
+    found = played(**parts)
+
+    assert (want, ()) == (story(found), found.violations)
+
+
+def test_the_outcome_is_one_object():
+    found = outcome_of(
+        played(
+            jobs=[
+                {"name": "v", "gpusPerReplica": 8, "duration": "10m"},
+                {"name": "h", "submit": "5m", "priority": 1, "gpusPerReplica": 8},
+                {"name": "w", "submit": "6m"},
+            ],
+            until="10m",
+        )
+    )
+
+    assert ("test", 600.0, 1, 1.0) == tuple(
+        found[key] for key in ("name", "end", "evictions", "utilization")
+    )
+    assert found["jobs"]["v"] | {"message": "…"} == {
+        "state": "Pending",
+        "queue": "default",
+        "submitted": 0.0,
+        "starts": [0.0],
+        "finished": None,
+        "evictions": 1,
+        "replicasLost": 0,
+        "placement": [],
+        "reason": "InsufficientCapacity",
+        "message": "…",
+    }
+    assert (None, "", ["n1"]) == tuple(
+        found["jobs"]["h"][key] for key in ("reason", "message", "placement")
+    )
+    assert found["timeline"][3] == {
+        "at": 300.0,
+        "job": "v",
+        "event": "evicted",
+        "replicas": 0,
+        "placement": [],
+        "by": "h",
+    }
+
+
+def test_it_ends_when_nothing_can_change_any_more():
+    found = played(jobs=[{"name": "a", "duration": "10m"}, {"name": "b"}])
+
+    assert (600.0, State.RUNNING) == (found.end, found.simulation.jobs["b"].state)
+
+
+def test_utilization_counts_nodes_that_are_up():
+    found = played(
+        cluster=TWO_NODES,
+        jobs=[{"name": "a", "submit": "10m", "gpusPerReplica": 8, "duration": "20m"}],
+        events=[{"at": "20m", "node": "n2", "becomes": "down"}],
+    )
+
+    # 20 minutes of 8 GPUs, of 10 minutes with 16 and 10 with 8.
+    assert 20 * 8 / (10 * 16 + 10 * 8) == pytest.approx(found.utilization)
+
+
+def test_it_can_be_ended_early():
+    whole = scenario_of(
+        scenario(
+            jobs=[{"name": "a", "duration": "10m"}],
+            expect=[{"freeGpus": 7, "at": "1m"}, {"freeGpus": 0, "at": "9m"}],
+        )
+    )
+
+    found = play(whole, until=300.0)
+
+    assert (300.0, (), 1) == (found.end, found.shortfalls, found.skipped)
+
+
+def test_a_job_that_cannot_run_there_already_is_refused_with_its_place():
+    with pytest.raises(InvalidSpec) as refused:
+        played(jobs=[{"name": "a", **FULL}, {"name": "b", "submit": "1m", "nodes": ["n1"]}])
+
+    problem = "jobs[1].nodes: n1 has no room for it at 1m; choose other nodes"
+    assert problem == str(refused.value)
+
+
+# Without a file.
+
+
+def gang(name, gpus=8, submitted=0.0, **fields):
+    return Gang(name, 1, 1, Needs(gpus), submitted, **fields)
+
+
+def one_node(**options):
+    policy = Policy(leaves_at_once=True, max_explained=0)
+    return Simulation(Cluster.of(nodes=[Node("n1", 8)]), policy, **options)
+
+
+def test_a_restart_costs_what_it_is_said_to():
+    simulation = one_node(restart_cost=30.0)
+    simulation.submit(gang("v"), Work(600.0))
+    simulation.submit(gang("h", submitted=300.0, priority=1), Work(60.0))
+    simulation.run()
+
+    v = simulation.jobs["v"]
+    assert ([0.0, 360.0], 690.0) == (v.starts, v.finished)
+    assert 8 * (300 + 330) == v.held_gpu_seconds
+
+
+def test_an_eviction_while_a_restart_is_paid_for_loses_no_work_again():
+    simulation = one_node(restart_cost=30.0)
+    simulation.submit(gang("v"), Work(600.0))
+    simulation.submit(gang("h", submitted=300.0, priority=1), Work(60.0))
+    simulation.submit(gang("i", submitted=370.0, priority=1), Work(60.0))
+    simulation.run()
+
+    # v waits from 300 to 360 and from 370 to 430, and pays 10 s and 30 s for nothing.
+    assert 600.0 + 120.0 + 40.0 == simulation.jobs["v"].finished
+
+
+def test_without_kept_work_all_of_it_is_to_be_done_again():
+    simulation = one_node(keeps_work=False)
+    simulation.submit(gang("v"), Work(600.0))
+    simulation.submit(gang("h", submitted=300.0, priority=1), Work(60.0))
+    simulation.run()
+
+    assert 360.0 + 600.0 == simulation.jobs["v"].finished
+    assert 0.0 == simulation.jobs["v"].gang.ran
+
+
+def test_it_can_be_driven_on_from_where_it_stopped():
+    simulation = one_node()
+    simulation.submit(gang("a"), Work(600.0))
+    simulation.run(300.0)
+    half_way = simulation.now, simulation.jobs["a"].state
+    simulation.run()
+
+    assert (300.0, State.RUNNING) == half_way
+    assert (600.0, State.SUCCEEDED, 1.0) == (
+        simulation.now,
+        simulation.jobs["a"].state,
+        simulation.utilization,
+    )
+
+
+def test_two_jobs_cannot_have_one_name():
+    simulation = one_node()
+    simulation.submit(gang("a"))
+
+    with pytest.raises(Conflict, match="two jobs named a"):
+        simulation.submit(gang("a"))
+
+
+def test_a_scheduler_that_wakes_for_nothing_is_not_called_for_ever():
+    calls = []
+
+    def restless(snapshot, policy, now):
+        del snapshot, policy
+        calls.append(now)
+        return Plan(wake_at=now + 1)
+
+    simulation = one_node(planner=restless)
+    simulation.submit(gang("a"))
+    simulation.run()
+
+    assert (101, 0.0) == (len(calls), simulation.end)
+
+
+def test_a_job_started_and_displaced_in_the_same_instant_was_not_started():
+    plans = [
+        (Admit("a", ("n1",), ""),),
+        (
+            Preempt("b", ("n1",), (Victim("a", None, Right.PRIORITY, 0),), ""),
+            Admit("b", ("n1",), ""),
+        ),
+    ]
+
+    def script(snapshot, policy, now):
+        del snapshot, policy, now
+        return Plan(plans.pop(0)) if plans else Plan()
+
+    recorder = Recorder()
+    simulation = one_node(planner=script, watchers=(recorder,))
+    simulation.submit(gang("a"))
+    simulation.submit(replace(gang("b"), sequence=1))
+    simulation.run()
+
+    a = simulation.jobs["a"]
+    assert ([], 0, State.PENDING, False) == (a.starts, a.evictions, a.state, a.gang.is_returning)
+    assert ["submitted", "submitted", "started"] == [each.kind for each in recorder.events]
+    assert inf == a.next_end()
+
+
+def test_elastic_replicas_gained_and_taken_in_one_instant_were_not_lost():
+    found = played(
+        jobs=[
+            {"name": "e", "replicas": 8, "minReplicas": 1},
+            {"name": "f", "replicas": 4, "priority": -1},
+        ],
+        until="1m",
+    )
+
+    assert 0 == found.simulation.jobs["e"].replicas_lost
