@@ -1,0 +1,133 @@
+"""A forecast says when pending gangs start if everybody keeps to what was declared."""
+
+from dataclasses import replace
+
+from muster.scheduling.cluster import Cluster
+from muster.scheduling.policy import Policy
+from muster.scheduling.snapshot import Gang, Leaving, Needs, Node, Run
+from muster.simulation.forecast import Forecast, forecast
+
+POLICY = Policy(leaves_at_once=True)
+UNKNOWN = Forecast(None, "")
+
+
+def running(name, node="n1", *, started=0.0, limit=None, eta=None, gpus=8, **fields):
+    run = Run(started=started, eta=eta)
+    return Gang(
+        name,
+        1,
+        1,
+        Needs(gpus),
+        started,
+        placement=(node,),
+        max_run_time=limit,
+        run=run,
+        **fields,
+    )
+
+
+def waiting(name, *, replicas=1, limit=None, gpus=8, submitted=10.0, **fields):
+    return Gang(name, replicas, replicas, Needs(gpus), submitted, max_run_time=limit, **fields)
+
+
+def foreseen(*gangs, nodes=1, now=100.0, policy=POLICY, **options):
+    cluster = Cluster.of(nodes=[Node(f"n{n + 1}", 8) for n in range(nodes)], gangs=gangs)
+    before = cluster.objects()
+    found = forecast(cluster, policy, now, **options)
+    assert before == cluster.objects(), "a forecast changes nothing"
+    return found
+
+
+def test_a_gang_starts_when_what_it_waits_for_ends():
+    assert {"b": Forecast(600.0, "a")} == foreseen(running("a", limit=600.0), waiting("b"))
+
+
+def test_what_a_job_reports_counts_more_than_what_it_declared():
+    found = foreseen(running("a", limit=600.0, eta=300.0), waiting("b"))
+
+    assert {"b": Forecast(300.0, "a")} == found
+
+
+def test_what_earlier_runs_have_done_counts():
+    found = foreseen(running("a", started=50.0, limit=600.0, ran=200.0), waiting("b"))
+
+    assert {"b": Forecast(450.0, "a")} == found
+
+
+def test_pending_gangs_start_one_after_the_other():
+    found = foreseen(
+        running("a", limit=600.0),
+        waiting("b", limit=60.0),
+        waiting("c", submitted=20.0, limit=60.0, ran=20.0),
+        waiting("d", submitted=30.0),
+    )
+
+    assert found == {
+        "b": Forecast(600.0, "a"),
+        "c": Forecast(660.0, "b"),
+        "d": Forecast(700.0, "c"),
+    }
+
+
+def test_the_last_to_end_is_what_a_gang_waits_for():
+    found = foreseen(
+        running("a", limit=300.0),
+        running("c", "n2", limit=600.0, sequence=1),
+        running("d", "n3", limit=600.0, sequence=2),
+        waiting("b", replicas=3),
+        nodes=3,
+    )
+
+    assert {"b": Forecast(600.0, "d")} == found
+
+
+def test_nobody_knows_where_nothing_is_declared():
+    found = foreseen(running("a"), waiting("b"), waiting("never", gpus=9))
+
+    assert {"b": UNKNOWN, "never": UNKNOWN} == found
+
+
+def test_a_job_that_is_overdue_never_ends():
+    assert {"b": UNKNOWN} == foreseen(running("a", limit=50.0), waiting("b"))
+    assert {"b": UNKNOWN} == foreseen(running("a", limit=500.0, eta=50.0), waiting("b"))
+
+
+def test_a_gang_that_starts_by_taking_waits_for_nobody():
+    found = foreseen(running("a"), waiting("b", priority=1))
+
+    assert {"b": Forecast(100.0, "")} == found
+
+
+def test_a_gang_whose_victims_are_leaving_starts_when_they_have_left():
+    asked = replace(running("a", limit=600.0), leaving=(Leaving("b", None, 130.0),))
+    claimant = waiting("b", priority=1, claim=("n1",))
+
+    found = foreseen(asked, claimant, policy=Policy(notice=60.0))
+
+    assert {"b": Forecast(130.0, "")} == found
+
+
+def test_a_held_back_gang_is_foreseen_where_its_dependency_is_named():
+    gangs = (running("a", gpus=1, limit=600.0), waiting("b", gpus=1, held_back="comes after a"))
+
+    assert {"b": UNKNOWN} == foreseen(*gangs)
+    assert {"b": Forecast(600.0, "a")} == foreseen(*gangs, after={"b": "a"})
+
+
+def test_a_suspended_gang_does_not_start():
+    assert {"b": UNKNOWN} == foreseen(waiting("b", is_suspended=True))
+
+
+def test_a_forecast_ends_after_so_many_steps():
+    gangs = [running("a", limit=200.0)]
+    gangs += [waiting(f"b{n}", submitted=10.0 + n, limit=100.0) for n in range(10)]
+
+    found = foreseen(*gangs, most_instants=5)
+
+    assert [200.0, 300.0, 400.0, 500.0] == [
+        found[f"b{n}"].starts for n in range(10) if found[f"b{n}"].starts is not None
+    ]
+
+
+def test_without_pending_gangs_there_is_nothing_to_foresee():
+    assert {} == foreseen(running("a"))
