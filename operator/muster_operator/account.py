@@ -4,15 +4,17 @@ Usage decays with the time that passes before each change, and `changed` tells w
 changed from outside: everything but our own decisions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from muster.errors import InvalidSpec
 from muster.job_status import JobStatus, Outcome
-from muster.moments import whole_ms
+from muster.moments import seconds_of, whole_ms
 from muster.parse import needs_of
-from muster.scheduling.cluster import Cluster
+from muster.scheduling.cluster import Cluster, Objects
 from muster.scheduling.snapshot import Gang, Needs
+from muster.scheduling.usage import decayed
 from muster_operator.records import JobRecord, PodRecord
 
 
@@ -68,6 +70,29 @@ class Account:
         """Decay usage up to now; called before anything changes."""
         if self._half_life > 0:
             self.cluster.advance(self._clock(), self._half_life)
+
+    def load_usage(self, queues: Mapping[str, Mapping[str, Any]]) -> None:
+        """Go on from the decayed usage in the statuses of *queues*, brought to one time."""
+        if self._half_life <= 0:
+            return
+        told = {
+            name: ((raw.get("status") or {}).get("usage") or {}) for name, raw in queues.items()
+        }
+        times = {name: seconds_of(usage.get("asOf")) for name, usage in told.items()}
+        at = max((time for time in times.values() if time is not None), default=None)
+        if at is None:
+            return
+        total: list[tuple[str, float]] = []
+        by_model: list[tuple[str, str, float]] = []
+        for name, usage in told.items():
+            age = at - (times[name] or at)
+            total.append((name, decayed(usage.get("value") or 0.0, 0.0, age, self._half_life)))
+            for model, value in (usage.get("byModel") or {}).items():
+                by_model.append((name, model, decayed(value, 0.0, age, self._half_life)))
+        self.cluster.load_usage(
+            Objects(usage=tuple(total), usage_by_model=tuple(by_model), usage_at=at)
+        )
+        self.pass_time()
 
     def note_change(self) -> None:
         """Something changed that is not a decision of ours."""

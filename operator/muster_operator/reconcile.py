@@ -12,6 +12,7 @@ from muster.decisions import Decision
 from muster.job_status import JobStatus, Phase
 from muster.lifecycle import next_step
 from muster.restarts import REASONS, Cause
+from muster.scheduling.sanity import orphan_words
 from muster.steps import Create, Delete, Rules, Step, Story
 from muster_kube import ApiError, StaleVersion
 from muster_operator.admission import Admission
@@ -190,6 +191,8 @@ class Reconciler:
 
     def _with_words(self, record: JobRecord, status: JobStatus, now: float) -> JobStatus:
         """*status* with why the job waits, if it does; unchanged reasons are refreshed seldom."""
+        if status.placement is not None and record.job is not None:
+            return _with_queue(status, record.job.queue, record.objection)
         if status.is_final or status.placement or status.phase is Phase.SUSPENDED:
             return status
         words = record.objection or (record.words if self._cache.waits(record) else None)
@@ -246,6 +249,16 @@ class Reconciler:
             self._metrics.attempts_ended.labels(ended.outcome.value).inc()
             if ended.outcome.value == "Refused":
                 self._metrics.refused.inc()
+
+
+def _with_queue(status: JobStatus, queue: str, objection: Words | None) -> JobStatus:
+    """*status* of a gang that runs, with what it means that its queue is gone, if it is."""
+    placement, words = status.placement, orphan_words(queue)
+    if status.phase is not Phase.RUNNING or status.directive or placement is None:
+        return status
+    if objection is not None and objection.reason == "UnknownQueue":
+        return replace(status, message=words)
+    return replace(status, message=placement.why) if status.message == words else status
 
 
 def _may_be(record: JobRecord, decision: Decision) -> bool:

@@ -14,6 +14,7 @@ from muster_operator.cycles import Cycles
 from muster_operator.evidence import Evidence, Guard
 from muster_operator.http import served
 from muster_operator.metrics import Metrics
+from muster_operator.queue_status import QueueStatus
 from muster_operator.reconcile import Reconciler
 from muster_operator.settings import Settings
 from muster_operator.sources import Sources
@@ -119,6 +120,9 @@ class Operator:
             self.spool,
             time.time,
         )
+        self._queue_status = QueueStatus(
+            kube, self.cache, self.metrics, time.time, settings.queue_status_every
+        )
         for phase in Phase:
             self.metrics.jobs.labels(phase.value).set_function(self._counter_of(phase))
 
@@ -130,8 +134,10 @@ class Operator:
                 tasks.create_task(self._stories.run())
                 tasks.create_task(self.spool.run())
                 await self.sources.synced.wait()
+                self.cache.account.load_usage(self.cache.around.raw_of("queues"))
                 self._queue.open()
                 self.cycles.trigger()
+                tasks.create_task(self._queue_status.run())
                 tasks.create_task(self.cycles.run())
         finally:
             await self._queue.close()

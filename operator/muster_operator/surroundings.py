@@ -26,6 +26,9 @@ class Surroundings:
         self.queues: dict[str, QueueAccess] = {}
         self.quotas_of: dict[str, Queue] = {}
         self.levels: tuple[Level, ...] = ()
+        self.unreadable: dict[tuple[str, str], str] = {}
+        """What is wrong with objects whose spec makes no sense by itself."""
+        self._raws: dict[str, dict[str, Raw]] = {"queues": {}, "topologies": {}}
         self._nodes: dict[str, tuple[Node, NodeState]] = {}
         self._uids: dict[tuple[str, str], str] = {}
         self._quotas: dict[str, dict[str, Quota]] = {}
@@ -34,6 +37,10 @@ class Surroundings:
         """What is known of a node; one that there is no object for is gone."""
         known = self._nodes.get(name)
         return NodeState.GONE if known is None else known[1]
+
+    def raw_of(self, kind: str) -> Mapping[str, Raw]:
+        """The queues or topologies as they were read last, by name."""
+        return dict(self._raws[kind])
 
     def quotas(self, namespace: str) -> tuple[Quota, ...]:
         """The resource quotas of *namespace*."""
@@ -45,11 +52,15 @@ class Surroundings:
             return False
         name = raw["metadata"]["name"]
         self._uids[kind, name] = raw["metadata"]["uid"]
+        self.unreadable.pop((kind, name), None)
+        if kind in self._raws:
+            self._raws[kind][name] = raw
         take = {"nodes": self._node, "queues": self._queue, "topologies": self._topology}[kind]
         try:
             return take(name, raw)
         except InvalidSpec as error:
             _log.warning("unreadable kind=%s name=%s problem=%r", kind, name, str(error))
+            self.unreadable[kind, name] = str(error)
             return self._forget(kind, name)
 
     def gone(self, kind: str, name: str, uid: str) -> bool:
@@ -58,6 +69,8 @@ class Surroundings:
         if self._uids.get((kind, name)) != uid:
             return False
         del self._uids[kind, name]
+        self.unreadable.pop((kind, name), None)
+        self._raws.get(kind, {}).pop(name, None)
         return self._forget(kind, name)
 
     def missing(self, kind: str, listed: Mapping[str, Raw], version: int) -> list[tuple[str, str]]:
