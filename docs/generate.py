@@ -19,7 +19,7 @@ import typer
 import yaml
 from fastapi import FastAPI
 
-from muster_api import cost, jobs, queues, reports
+from muster_api.app import FEATURES
 from muster_cli import main
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -189,7 +189,7 @@ def _schema(schema: dict[str, Any], path: str) -> Iterator[tuple[str, str, str]]
 def routes_page() -> str:
     """Every route of the API."""
     app = FastAPI()
-    for feature in (jobs, reports, cost, queues):
+    for feature in FEATURES:
         app.include_router(feature.router)
     rows = [
         (f"`{method.upper()} {path}`", operation["summary"], _line(operation["description"]))

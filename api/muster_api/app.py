@@ -6,18 +6,31 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from muster_api import cost, errors, health, jobs, queues, reports
+from muster_api import (
+    cost,
+    decisions,
+    errors,
+    explanations,
+    health,
+    jobs,
+    nodes,
+    queues,
+    reports,
+)
 from muster_api.auth import Gate
 from muster_api.limits import BodyLimit
 from muster_api.metrics import RequestMetrics
 from muster_api.parts import Parts
+from muster_api.scheduler import Thinker
 
 _DESCRIPTION: Final = """
 Submits TrainingJobs, takes reports of training processes, and knows what every job did and cost,
 also after it was deleted. Authenticate with a Kubernetes bearer token; what you may do here is
-what Kubernetes lets you do with `trainingjobs` and `queues`. Errors are problem details
+what Kubernetes lets you do with `trainingjobs`, `queues` and `nodes`. Errors are problem details
 (RFC 9457). Times are RFC 3339 in UTC; money is whole micro-dollars beside a readable text.
 """
+FEATURES: Final = (jobs, explanations, reports, cost, queues, nodes, decisions)
+"""What has routes under `/api/v1`."""
 
 
 def create_app(parts: Parts) -> FastAPI:
@@ -31,7 +44,8 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.parts = parts
     app.state.gate = Gate(parts.reviewer, parts.clock)
     errors.install(app)
-    for feature in (jobs, reports, cost, queues):
+    app.state.thinker = Thinker(parts.scheduler, parts.clock)
+    for feature in FEATURES:
         app.include_router(feature.router)
     health.install(app, [parts.database.ping, parts.cluster.ping], parts.registry)
     app.add_middleware(BodyLimit)

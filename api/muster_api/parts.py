@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from muster_api.auth import Reviewer
 from muster_api.cluster import Cluster
+from muster_api.scheduler import NoScheduler, Scheduler
 from muster_db.database import Database
 
 
@@ -22,6 +23,7 @@ class Parts:
     clock: Callable[[], int]
     """Milliseconds since the epoch."""
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    scheduler: Scheduler = field(default_factory=NoScheduler)
 
 
 def parts_of(request: Request) -> Parts:

@@ -22,6 +22,9 @@ class ApiSettings:
     """Port that the API listens on."""
     database_url: str = "sqlite:///muster.db"
     """The database: `sqlite:///FILE` or `postgresql://…`."""
+    operator_url: str = ""
+    """Where the operator serves what it sees and decides, for explanations and dry runs; empty:
+    there are none."""
 
 
 @dataclass(frozen=True, slots=True)

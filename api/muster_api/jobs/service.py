@@ -27,10 +27,7 @@ _log = logging.getLogger(__name__)
 async def submit(parts: Parts, job: dict[str, Any], *, is_dry_run: bool) -> JobDetail:
     """Create *job*, or only find out whether it would be accepted."""
     namespace = job["metadata"]["namespace"]
-    # The API server fills in defaults and checks the schema; what it took is then checked for what
-    # a schema can't say.
-    tried = await _create(parts, job, is_dry_run=True)
-    await manifests.check(tried, parts.cluster)
+    tried = await accepted(parts, job)
     if is_dry_run:
         return _new(tried)
     created = await _create(parts, job, is_dry_run=False)
@@ -41,6 +38,15 @@ async def submit(parts: Parts, job: dict[str, Any], *, is_dry_run: bool) -> JobD
         # It exists, and the recorder will write it; to fail now would invite a second one.
         _log.warning("job %s/%s is not in the list yet: %s", namespace, _name(created), error)
     return _new(created)
+
+
+async def accepted(parts: Parts, job: dict[str, Any]) -> dict[str, Any]:
+    """*job* as it would be created. Raises what its submission would raise."""
+    # The API server fills in defaults and checks the schema; what it took is then checked for what
+    # a schema can't say.
+    tried = await _create(parts, job, is_dry_run=True)
+    await manifests.check(tried, parts.cluster)
+    return tried
 
 
 async def _create(parts: Parts, job: dict[str, Any], *, is_dry_run: bool) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from typing import Final
+from urllib.parse import urlsplit
 
 from muster_local import binaries, node_hosts, platform, recipes
 from muster_local.component import Component
@@ -17,6 +18,7 @@ from muster_local.furnish import (
 )
 from muster_local.hardware import process_nodes
 from muster_local.nodes.table import read_nodes, write_nodes
+from muster_local.ports import LOOPBACK, free_ports
 from muster_local.progress import Tell
 from muster_local.shape import Shape
 from muster_local.state import API, Cluster, save
@@ -90,7 +92,9 @@ class _Assembly:
     def start_platform(self, tell: Tell, *, is_changed: bool) -> None:
         """API first, since the operator tells replicas where it is."""
         api = self._crew.component(API)
-        self._crew.ensure(API, platform.api(self._directory))
+        port = self._operator_port()
+        operator_url = f"http://{LOOPBACK}:{port}"
+        self._crew.ensure(API, platform.api(self._directory, operator_url=operator_url))
         self._crew.settle(tell)
         self._crew.ensure(platform.RECORDER, platform.recorder(self._directory))
         if is_changed or self._crew.component(API) != api:
@@ -102,8 +106,15 @@ class _Assembly:
                 self._directory,
                 api_url=self.cluster.api_url or "",
                 has_scheduler=self.cluster.shape.has_scheduler,
+                port=port,
             ),
         )
+
+    def _operator_port(self) -> int:
+        """The port that the API is told before the operator starts, which needs the API's."""
+        known = self._crew.component(platform.OPERATOR)
+        port = urlsplit(known.url).port if known is not None and known.url else None
+        return port or free_ports(1)[0]
 
     def settle(self, tell: Tell) -> None:
         """Wait until a job can be submitted, and pods run on all nodes that were not killed."""

@@ -41,6 +41,8 @@ class Recipe:
     """Takes the port; those that need none get 0."""
     is_ready: Callable[[Component], bool]
     has_port: bool = True
+    port: int | None = None
+    """The port to take while it is free, because others were told of it."""
 
 
 class Launch:
@@ -65,7 +67,8 @@ class Launch:
         self._on_start = on_start
         self._log_start = 0
         self._is_old = before is not None and before.is_alive()
-        self.component = before if before and self._is_old else self._start(_port_of(before))
+        port = _port_of(before) or recipe.port
+        self.component = before if before and self._is_old else self._start(port)
 
     def wait(
         self, *, seconds: float = _READY_SECONDS, old_seconds: float = _OLD_SECONDS

@@ -28,9 +28,10 @@ def account_kubeconfig(directory: Path, account: str) -> Path:
     return directory / "accounts" / f"{account}.kubeconfig"
 
 
-def api(directory: Path) -> Recipe:
-    """The REST API."""
-    return _recipe(API, "muster_api", directory, _database(directory))
+def api(directory: Path, *, operator_url: str = "") -> Recipe:
+    """The REST API; it reads what the operator sees at *operator_url*."""
+    settings = {**_database(directory), "MUSTER_OPERATOR_URL": operator_url}
+    return _recipe(API, "muster_api", directory, settings)
 
 
 def recorder(directory: Path) -> Recipe:
@@ -38,16 +39,25 @@ def recorder(directory: Path) -> Recipe:
     return _recipe(RECORDER, "muster_api.recorder", directory, _database(directory))
 
 
-def operator(directory: Path, *, api_url: str, has_scheduler: bool) -> Recipe:
-    """Places jobs and carries them out; replicas report to *api_url*."""
+def operator(
+    directory: Path, *, api_url: str, has_scheduler: bool, port: int | None = None
+) -> Recipe:
+    """Places jobs and carries them out; replicas report to *api_url*. The API was told *port*."""
     settings = {
         wire.ENV_API_URL: api_url,
         "MUSTER_HAS_SCHEDULER": "true" if has_scheduler else "false",
+        "MUSTER_DECISIONS_FOLDER": str(directory / "decisions"),
     }
-    return _recipe(OPERATOR, "muster_operator", directory, settings)
+    return _recipe(OPERATOR, "muster_operator", directory, settings, port)
 
 
-def _recipe(name: str, module: str, directory: Path, settings: Mapping[str, str]) -> Recipe:
+def _recipe(
+    name: str,
+    module: str,
+    directory: Path,
+    settings: Mapping[str, str],
+    port: int | None = None,
+) -> Recipe:
     kubeconfig = account_kubeconfig(directory, ACCOUNTS[name])
 
     def command(port: int) -> Command:
@@ -60,7 +70,9 @@ def _recipe(name: str, module: str, directory: Path, settings: Mapping[str, str]
         argv = (sys.executable, "-P", "-m", module)
         return Command(name, _KIND, argv, environment, url=f"http://{LOOPBACK}:{port}")
 
-    return Recipe(command, is_ready=lambda component: answers(component.url or "", "/readyz"))
+    return Recipe(
+        command, is_ready=lambda component: answers(component.url or "", "/readyz"), port=port
+    )
 
 
 def _database(directory: Path) -> dict[str, str]:

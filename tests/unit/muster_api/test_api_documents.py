@@ -9,8 +9,11 @@ from prometheus_client import CollectorRegistry
 
 from muster.errors import InvalidSpec
 from muster_api.cost.schemas import EpochList
+from muster_api.decisions.schemas import DecisionList
+from muster_api.explanations.schemas import DryRun, Explanation
 from muster_api.jobs.schemas import JobDetail, JobList
 from muster_api.metrics import RequestMetrics
+from muster_api.nodes.schemas import NodeList
 from muster_api.queues.schemas import QueueList
 from muster_api.recorder.metrics import RecorderMetrics
 from muster_api.reports.schemas import Acknowledgement
@@ -52,9 +55,22 @@ def has_example(content: dict[str, Any], document: dict[str, Any]) -> bool:
     return "example" in content or "example" in referred
 
 
+MODELS = (
+    JobDetail,
+    JobList,
+    QueueList,
+    NodeList,
+    Explanation,
+    DryRun,
+    DecisionList,
+    Acknowledgement,
+    EpochList,
+)
+
+
 async def test_examples_are_what_the_schemas_say(client) -> None:
     """Each response model takes its own example, with no field missing or left over."""
-    for model in (JobDetail, JobList, QueueList, Acknowledgement, EpochList):
+    for model in MODELS:
         example = model.model_config["json_schema_extra"]["example"]
 
         assert example == model.model_validate(example).model_dump(mode="json", by_alias=True)

@@ -318,16 +318,33 @@ async def test_queues_have_the_keys_of_the_contract(client, platform) -> None:
 
     items = (await client.get("/api/v1/queues", headers=bearer(ada))).json()["items"]
 
-    rest = {"weight": 1, "guaranteed": 0, "usage": 0, "share": 0.0, "borrowed": 0}
+    rest = {
+        "weight": 1.0,
+        "guaranteed": 0,
+        "usage": 0,
+        "usage_by_model": {},
+        "decayed_usage": None,
+        "share": 0.0,
+        "borrowed": 0,
+        "order": "fifo",
+    }
     want = [
+        {
+            "name": "default",
+            "parent": None,
+            "depth": 0,
+            "limit": None,
+            "pending_gpus": 8,
+            "paused": False,
+        },
         {
             "name": "a",
             "parent": "default",
+            "depth": 1,
             "limit": {"H100": 8},
             "pending_gpus": 0,
             "paused": True,
         },
-        {"name": "default", "parent": None, "limit": None, "pending_gpus": 8, "paused": False},
     ]
     assert [{**each, **rest} for each in want] == items
 

@@ -158,3 +158,12 @@ def test_a_port_that_somebody_listens_on_is_not_free(held: ExitStack) -> None:
     take(port, held)
 
     assert not is_free(port)
+
+
+def test_a_port_that_others_were_told_is_taken(tmp_path: Path, held: ExitStack) -> None:
+    (port,) = free_ports(1)
+
+    component = Launch(Recipe(server, is_ready, port=port), tmp_path).wait()
+    held.callback(stop, [component])
+
+    assert f"http://{LOOPBACK}:{port}" == component.url
