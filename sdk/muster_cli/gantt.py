@@ -166,15 +166,17 @@ def _draw_changes(axes: Axes, play: Play, end: float) -> int:
     for at, words in sorted(words_at.items()):
         label = ", ".join(words)
         width = len(label) * _LETTER * end
-        line = next((n for n, taken in enumerate(ends) if taken < at), len(ends))
-        ends[line : line + 1] = [at + width]
+        is_late = at + width > end
+        left = at - width if is_late else at
+        line = next((n for n, taken in enumerate(ends) if taken < left), len(ends))
+        ends[line : line + 1] = [left + width]
         axes.annotate(
             label,
             (at, 1),
             xycoords=("data", "axes fraction"),
-            xytext=(-2, 3 + 11 * line),
+            xytext=(2 if is_late else -2, 3 + 11 * line),
             textcoords="offset points",
-            ha="left",
+            ha="right" if is_late else "left",
             va="bottom",
             fontsize=7.5,
             color=_PALE_INK,

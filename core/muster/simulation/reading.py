@@ -18,7 +18,7 @@ from muster.simulation.reading_queues import read_queues
 from muster.simulation.scenario import Scenario, Settings
 from muster.wire import DEFAULT_QUEUE
 
-_FIELDS: Final = (
+FIELDS: Final = (
     "name",
     "about",
     "settings",
@@ -29,14 +29,14 @@ _FIELDS: Final = (
     "until",
     "expect",
 )
-_SETTINGS: Final = (
+SETTINGS: Final = (
     "reservation",
     "preemptionNotice",
     "checkpointOnPreemption",
     "usageHalfLife",
     "replaceFailedNodesFor",
 )
-_NODE: Final = (
+NODE: Final = (
     "name",
     "count",
     "prefix",
@@ -54,7 +54,7 @@ _NODES_MAX: Final = 100_000
 
 def scenario_of(value: object) -> Scenario:
     """The scenario that *value* describes. Raises `InvalidSpec`."""
-    entry = Entry(value, "", _FIELDS)
+    entry = Entry(value, "", FIELDS)
     name = entry.name("name")
     cluster = Entry(entry.get("cluster") or {}, "cluster", ("levels", "nodes"))
     levels = _levels(cluster)
@@ -83,7 +83,7 @@ def scenario_of(value: object) -> Scenario:
 
 
 def _settings(entry: Entry) -> Settings:
-    given = Entry(entry.get("settings") or {}, "settings", _SETTINGS)
+    given = Entry(entry.get("settings") or {}, "settings", SETTINGS)
     default = Settings()
     return Settings(
         reservation=given.flag("reservation", default=default.reservation),
@@ -109,7 +109,7 @@ def _levels(cluster: Entry) -> tuple[Level, ...]:
 def _nodes(cluster: Entry) -> tuple[Node, ...]:
     found: dict[str, Node] = {}
     for number, value in enumerate(cluster.items("nodes")):
-        entry = Entry(value, at("cluster.nodes", number), _NODE)
+        entry = Entry(value, at("cluster.nodes", number), NODE)
         for name in _node_names(entry):
             if name in found:
                 field = "name" if entry.has("name") else "prefix"

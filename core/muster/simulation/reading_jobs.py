@@ -13,7 +13,7 @@ from muster.simulation.job import Work
 from muster.simulation.scenario import ScenarioJob
 from muster.wire import DEFAULT_QUEUE
 
-_JOB: Final = (
+JOB: Final = (
     "name",
     "queue",
     "submit",
@@ -38,7 +38,7 @@ _JOB: Final = (
 def read_jobs(values: Sequence[Any], names: Names) -> tuple[ScenarioJob, ...]:
     """All jobs; their order decides between jobs of the same submission time."""
     found: dict[str, ScenarioJob] = {}
-    entries = [Entry(value, at("jobs", number), _JOB) for number, value in enumerate(values)]
+    entries = [Entry(value, at("jobs", number), JOB) for number, value in enumerate(values)]
     for number, entry in enumerate(entries):
         name = entry.name("name")
         if name in found:

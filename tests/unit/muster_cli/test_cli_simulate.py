@@ -1,18 +1,23 @@
 """`muster simulate`: what it prints, its exit codes, and the chart."""
 
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import yaml
 
+from muster.simulation.expectations import What
 from muster.simulation.play import play
-from muster.simulation.reading import scenario_of
+from muster.simulation.reading import FIELDS, NODE, SETTINGS, scenario_of
+from muster.simulation.reading_jobs import JOB
+from muster.simulation.reading_queues import QUOTA
 from muster_cli import gantt, yaml_file
 from muster_cli.gantt_spans import Span, held_gpus, spans, up_gpus
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "scenarios.md"
 TEXT = """\
 name: y
 about: A scenario for tests.
@@ -120,6 +125,21 @@ def test_until_ends_it_early_and_leaves_later_expectations_out(muster, scenario)
     done = muster("simulate", scenario(later), "--check", "--until", "30m")
 
     assert (0, True) == (done.code, "1 expectations of later times" in done.err)
+
+
+def test_the_example_of_the_documents_holds():
+    _, text = PAGE.read_text().split("```yaml\n", 1)
+
+    played = play(scenario_of(yaml_file.parse(text.split("```")[0], "scenarios.md").value))
+
+    assert ((), ()) == (played.shortfalls, played.violations)
+
+
+def test_the_documents_name_every_field():
+    page = PAGE.read_text()
+    fields = {field for read in (FIELDS, SETTINGS, NODE, QUOTA, JOB, What) for field in read}
+
+    assert [] == sorted(field for field in fields if not re.search(rf"`[^`]*\b{field}\b", page))
 
 
 BAD = {
