@@ -22,6 +22,9 @@ from muster.simulation.timeline import Event, Kind
 _GAINS = (Kind.STARTED, Kind.GROWN, Kind.REPLICA_REPLACED)
 _MOST_TOLD = 100
 
+_State = tuple[tuple[str, tuple[str, ...]], ...]
+"""Who runs where."""
+
 
 @dataclass(slots=True)
 class _Debt:
@@ -42,7 +45,8 @@ class Invariants:
         self._asked: dict[str, int] = {}
         self._held = Held()
         self._by_user: dict[tuple[str, str], int] = {}
-        self._seen: dict[tuple[tuple[str, tuple[str, ...]], ...], int] = {}
+        self._seen: dict[_State, int] = {}
+        self._last: tuple[_State, int] = (), 0
         self._changed = -1.0
         self._evictions = 0
 
@@ -50,7 +54,6 @@ class Invariants:
         """Keep what a cycle begins with."""
         snapshot = simulation.cluster.snapshot()
         self._held, self._by_user = snapshot.held.copy(), _held_by_user(snapshot)
-        self._check_returns(snapshot, simulation)
 
     def planned(self, simulation: Simulation) -> None:
         """Check what it did."""
@@ -64,6 +67,7 @@ class Invariants:
         snapshot = simulation.cluster.snapshot()
         self._check_gangs(snapshot, simulation)
         self._check_debts(events, simulation)
+        self._check_returns(snapshot, simulation)
 
     def close(self, simulation: Simulation) -> None:
         """Check what must have happened by the end."""
@@ -116,14 +120,14 @@ class Invariants:
             if limit_each is None:
                 continue
             if max(limit_each, self._by_user.get((name, user), 0)) < used:
-                who = user or "jobs of nobody"
-                self._note(now, f"{who} holds {used} of {limit_each} GPUs in queue {name}")
+                self._note(now, f"{user} holds {used} of {limit_each} GPUs in queue {name}")
 
     def _check_returns(self, snapshot: Snapshot, simulation: Simulation) -> None:
         """No state comes back by evictions alone."""
-        if snapshot.changed != self._changed:
-            self._changed, self._seen = snapshot.changed, {}
         evictions = sum(job.evictions for job in simulation.jobs.values())
+        if snapshot.changed != self._changed:
+            # The state that the change met must not come back either.
+            self._changed, self._seen = snapshot.changed, dict([self._last])
         state = tuple((gang.key, gang.placement or ()) for gang in snapshot.running)
         before = self._seen.setdefault(state, evictions)
         if before < evictions:
@@ -133,6 +137,7 @@ class Invariants:
                 "with nothing changed from outside",
             )
             self._seen[state] = evictions
+        self._last = state, evictions
 
     def _check_debts(self, events: Iterable[Event], simulation: Simulation) -> None:
         for event in events:
@@ -165,7 +170,7 @@ class Invariants:
 
 
 def _held_by_user(snapshot: Snapshot) -> dict[tuple[str, str], int]:
-    """GPUs that each user holds in each queue with a limit for users."""
+    """GPUs that each user holds in each queue with a limit for users; jobs of nobody are free."""
     limited: dict[str, Queue] = {
         name: queue
         for name, queue in snapshot.quotas.queues.items()
@@ -175,7 +180,7 @@ def _held_by_user(snapshot: Snapshot) -> dict[tuple[str, str], int]:
     if limited:
         for gang in snapshot.running:
             for name in snapshot.quotas.lineage(gang.queue):
-                if name in limited:
+                if name in limited and gang.user:
                     held[name, gang.user] += _gpus(gang)
     return held
 
