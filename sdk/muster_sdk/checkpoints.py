@@ -34,8 +34,10 @@ class Loaded:
 
     manifest: Manifest
     state: Mapping[str, Any]
-    progress: Mapping[str, Any] | None
-    """None on a rank that the gang has gained since."""
+    progress: Mapping[str, Any]
+    """On a rank that the gang has gained since, that of rank 0 without its generators."""
+    own: frozenset[str] = frozenset()
+    """What in `state` each rank holds for itself."""
 
     @property
     def id(self) -> str:
@@ -130,12 +132,16 @@ class Checkpoints:
                 f"{manifest.world_size} ranks, this gang has {ranks.size}"
             )
         state = {**shared[_STATE], **own.get(_STATE, {})}
-        return Loaded(manifest, state, self._own_progress(own))
+        # All ranks have to go on at the same place, also those that wrote none.
+        first = ranks.from_first({**own.get(_PROGRESS, {}), "rng": None})
+        return Loaded(manifest, state, self._own_progress(own, first), frozenset(alone))
 
-    def _own_progress(self, own: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        if _PROGRESS not in own:
-            log.warning("this rank is new, its generators start anew: rank=%d", self._gang.rank)
-        return own.get(_PROGRESS)
+    def _own_progress(self, own: Mapping[str, Any], first: Mapping[str, Any]) -> Mapping[str, Any]:
+        if _PROGRESS in own:
+            found: Mapping[str, Any] = own[_PROGRESS]
+            return found
+        log.warning("this rank is new, its generators start anew: rank=%d", self._gang.rank)
+        return {name: value for name, value in first.items() if name != "rng"}
 
     def _tell(self, state: CheckpointState, manifest: Manifest) -> None:
         uri = self.uri_of(manifest)

@@ -68,18 +68,53 @@ class TorchRanks:
         return values[0]
 
 
+class Board(Protocol):
+    """Where one process leaves a word for the others; nobody waits."""
+
+    def post(self, key: str, text: str) -> None:
+        """Leave *text* under *key*."""
+
+    def read(self, key: str) -> str | None:
+        """What is there; None if nothing is yet."""
+
+
+class TorchBoard:
+    """The store through which `torch.distributed` brought the processes together."""
+
+    def __init__(self, distributed: Any) -> None:
+        self._store = distributed.distributed_c10d._get_default_store()
+
+    def post(self, key: str, text: str) -> None:
+        """Leave *text* under *key*."""
+        self._store.set(key, text)
+
+    def read(self, key: str) -> str | None:
+        """What is there."""
+        return self._store.get(key).decode() if self._store.check([key]) else None
+
+
 class Gang:
     """Finds out how this process can speak to the others, once that is needed."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._ranks: Ranks | None = None
+        self._board: Board | None = None
 
     @property
     def rank(self) -> int:
         """This process among all; right before `torch.distributed` is initialised, too."""
         distributed = _distributed()
         return self._settings.rank if distributed is None else int(distributed.get_rank())
+
+    def board(self) -> Board | None:
+        """Where rank 0 leaves words for the others; None where there are none to be reached."""
+        distributed = _distributed()
+        if distributed is None or distributed.get_world_size() == 1:
+            return None
+        if self._board is None:
+            self._board = TorchBoard(distributed)
+        return self._board
 
     def ranks(self) -> Ranks:
         """The others, or `Unavailable` where there are some that cannot be reached."""

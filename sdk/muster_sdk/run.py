@@ -8,6 +8,7 @@ from muster_sdk import randomness
 from muster_sdk.errors import SaveFailed
 from muster_sdk.progress import Progress
 from muster_sdk.ranks import Gang
+from muster_sdk.requests import Requests
 from muster_sdk.results import Restored, Saved
 from muster_sdk.settings import Settings
 from muster_sdk.telling import Telling
@@ -42,6 +43,9 @@ class Run:
         self._metrics: dict[str, SupportsFloat] = {}
         self._has_batches = False
         self._has_warned = False
+        self._requests = Requests(gang, telling)
+        self._kept: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
+        """What to save when the platform asks: the state of all ranks, and this rank's own."""
         self._closed_epoch: int | None = None
         """The epoch that a checkpoint takes for done; a step in it shows that it wasn't."""
 
@@ -120,6 +124,17 @@ class Run:
             )
         self._metrics.update(_detached(metrics))
         self._telling.stepped(self.epoch, self.steps, metrics)
+        if self.is_in_job and self._requests.is_due(self.steps):
+            self._save_as_asked()
+
+    def register(self, *, per_rank: Mapping[str, Any] | None = None, **state: Any) -> None:
+        """Say what to save when the platform asks for a checkpoint, as before an eviction.
+
+        By default that is what `save` was given last, or what `restore` brought back: call this
+        once before training where the first `save` comes late. Modules and optimisers are saved
+        as they are by then, plain values as they are given here.
+        """
+        self._kept = (state, per_rank or {})
 
     def log(self, **metrics: SupportsFloat) -> None:
         """Report *metrics*, each call: for what is measured seldom, such as an accuracy."""
@@ -140,8 +155,13 @@ class Run:
             return Restored()
         for name, target in targets.items():
             loaded.put_back(name, target)
-        if loaded.progress is not None:
-            self._progress = Progress.from_state(loaded.progress)
+        whole = {**loaded.state, **targets}
+        self._kept = (
+            {name: value for name, value in whole.items() if name not in loaded.own},
+            {name: value for name, value in whole.items() if name in loaded.own},
+        )
+        self._progress = Progress.from_state(loaded.progress)
+        if "rng" in loaded.progress:
             randomness.reinstate(loaded.progress["rng"])
         if self.rank == 0:
             log.info("resumed: id=%s epoch=%d", loaded.id, self._progress.next_epoch)
@@ -169,19 +189,48 @@ class Run:
             raise ValueError(f"on_error must be 'warn' or 'raise', is {on_error!r}")
         if step is not None:
             self._progress.step = step
+        self._kept = (state, per_rank or {})
         if self._checkpoints is None:
             self._warn_of_no_place()
             return None
-        progress = self._progress.as_state()
-        progress["is_epoch_done"] = self._is_epoch_over() if epoch_done is None else epoch_done
-        try:
-            return self._checkpoints.save(
-                self.steps, shared=state, per_rank=per_rank or {}, progress=progress
+        return self._save(
+            self._checkpoints,
+            self._kept,
+            is_epoch_done=self._is_epoch_over() if epoch_done is None else epoch_done,
+            on_error=on_error,
+        )
+
+    def _save_as_asked(self) -> None:
+        """Save what was saved last time, as it is now: the gang is about to leave."""
+        if self._checkpoints is None:
+            self._warn_of_no_place()
+        elif self._kept is None:
+            log.warning(
+                "a checkpoint was asked for, and nothing is known that could be saved: call "
+                "run.register(model=model, …) before the first epoch"
             )
+        else:
+            # Without run.batches nobody knows the place in the epoch, which is then begun anew.
+            is_over = self._has_batches and self._progress.is_epoch_done
+            self._save(self._checkpoints, self._kept, is_epoch_done=is_over, on_error="warn")
+
+    def _save(
+        self,
+        checkpoints: "Checkpoints",
+        kept: tuple[Mapping[str, Any], Mapping[str, Any]],
+        *,
+        is_epoch_done: bool,
+        on_error: str,
+    ) -> Saved | None:
+        state, per_rank = kept
+        progress = self._progress.as_state()
+        progress["is_epoch_done"] = is_epoch_done
+        try:
+            return checkpoints.save(self.steps, shared=state, per_rank=per_rank, progress=progress)
         except SaveFailed as error:
             log.warning("checkpoint not saved: id=step-%d reason=%s", self.steps, error)
             size = self._gang.ranks().size
-            self._telling.save_failed(self.steps, size, self._checkpoints.uri, str(error))
+            self._telling.save_failed(self.steps, size, checkpoints.uri, str(error))
             if on_error == "raise":
                 raise
             return None

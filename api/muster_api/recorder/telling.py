@@ -21,6 +21,7 @@ from muster_db.records import Job
 from muster_db.reports import ReportRepository
 from muster_kube import JOBS, ApiNotFound, Kube, StaleVersion
 
+_AWAITED_MS: Final = 1_000
 OURS: Final = ("progress", "checkpoint", "cost")
 
 
@@ -59,7 +60,10 @@ class Telling:
 
     def _is_due(self, job: Job, now_ms: int) -> bool:
         told_ms = self._told_ms.get((job.uid, job.is_final))
-        return told_ms is None or now_ms - told_ms >= self._every_ms
+        # Whoever asked the ranks for a checkpoint waits for the word that there is one.
+        is_awaited = bool(job.status.get("directive"))
+        every_ms = min(self._every_ms, _AWAITED_MS) if is_awaited else self._every_ms
+        return told_ms is None or now_ms - told_ms >= every_ms
 
     async def _wanted(
         self, transaction: Transaction, jobs: list[Job], now_ms: int
