@@ -24,6 +24,8 @@ from muster.errors import (
 Json = dict[str, Any]
 
 _SECONDS: Final = 30.0
+_THINKING_SECONDS: Final = 300.0
+"""For answers that are worked out from the whole cluster."""
 
 
 class Api:
@@ -90,6 +92,30 @@ class Api:
         """The queues, with their limits and usage."""
         return self._send("GET", "/queues")
 
+    def nodes(self) -> Json:
+        """The nodes, with who holds what."""
+        return self._send("GET", "/nodes")
+
+    def explain(self, namespace: str, name: str) -> Json:
+        """Why a job waits, and what would start it now."""
+        return self._send("GET", _job(namespace, name) + "/explain", seconds=_THINKING_SECONDS)
+
+    def dry_run(self, job: Mapping[str, Any], *, namespace: str) -> Json:
+        """What *job* would do if it were submitted."""
+        query = {"namespace": namespace}
+        return self._send(
+            "POST", "/jobs/dry-run", query=query, body=job, seconds=_THINKING_SECONDS
+        )
+
+    def snapshot(self) -> bytes:
+        """What the scheduler sees, as a file."""
+        return self._answer("GET", "/snapshot", seconds=_THINKING_SECONDS).content
+
+    def decision(self, id_: str) -> bytes:
+        """A decision with all that it followed from, as a file."""
+        path = f"/decisions/{quote(id_, safe='')}"
+        return self._answer("GET", path, seconds=_THINKING_SECONDS).content
+
     def _send(
         self,
         method: str,
@@ -97,9 +123,23 @@ class Api:
         *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
+        seconds: float = _SECONDS,
     ) -> Json:
+        answer = self._answer(method, path, query=query, body=body, seconds=seconds)
+        return _object(answer) if answer.content else {}
+
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        seconds: float = _SECONDS,
+    ) -> httpx2.Response:
+        timeout = httpx2.Timeout(seconds, connect=5.0)
         try:
-            answer = self._client.request(method, path, params=query, json=body)
+            answer = self._client.request(method, path, params=query, json=body, timeout=timeout)
         except httpx2.InvalidURL as error:
             raise InvalidSpec("MUSTER_API_URL", f"{self.url} is not a URL: {error}") from error
         except httpx2.HTTPError as error:
@@ -109,7 +149,7 @@ class Api:
                 "or MUSTER_API_URL wrong?"
             ) from error
         if answer.is_success:
-            return _object(answer) if answer.content else {}
+            return answer
         raise _error(answer, self.url)
 
 

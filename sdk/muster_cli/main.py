@@ -36,7 +36,17 @@ COMMANDS: Final = {
     "logs": Lazy("muster_cli.commands.logs", "logs", "Print what the replicas of a job print."),
     "cost": Lazy("muster_cli.commands.cost", "cost", "Show what a job cost, epoch by epoch."),
     "cancel": Lazy("muster_cli.commands.jobs", "cancel", "Cancel a job; its history stays."),
-    "queues": Lazy("muster_cli.commands.queues", "queues", "List the queues and their usage."),
+    "explain": Lazy(
+        "muster_cli.commands.explain", "explain", "Say why a job waits, and what would start it."
+    ),
+    "queues": Lazy("muster_cli.commands.queues", "queues", "Show the queues and their usage."),
+    "nodes": Lazy("muster_cli.commands.nodes", "nodes", "Show the nodes and their GPUs."),
+    "snapshot": Lazy(
+        "muster_cli.commands.replay", "snapshot", "Print what the scheduler sees, as JSON."
+    ),
+    "replay": Lazy(
+        "muster_cli.commands.replay", "replay", "Plan again from what a decision was made of."
+    ),
     "simulate": Lazy(
         "muster_cli.commands.simulate", "simulate", "Play a scenario in simulated time."
     ),

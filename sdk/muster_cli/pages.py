@@ -1,4 +1,4 @@
-"""How jobs, epochs, costs and queues look to people: columns, and the page of one job."""
+"""How jobs, epochs and costs look to people: columns, and the page of one job."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -85,17 +85,6 @@ EPOCH_COLUMNS: Final = (
     Column("GPU-SECONDS", _gpu_seconds, is_number=True),
     Column("COST", lambda e: usd(e.get("micro_usd")), is_number=True),
     Column("METRICS", metrics),
-)
-
-QUEUE_COLUMNS: Final = (
-    Column("NAME", plain("name")),
-    Column("PARENT", plain("parent"), is_wide=True),
-    Column("LIMIT", lambda q: amounts(q.get("limit")), is_number=True),
-    Column("USAGE", lambda q: amounts(q.get("usage")), is_number=True),
-    Column("PENDING GPUS", plain("pending_gpus"), is_number=True),
-    Column("GUARANTEED", lambda q: amounts(q.get("guaranteed")), is_wide=True, is_number=True),
-    Column("WEIGHT", plain("weight"), is_wide=True, is_number=True),
-    Column("SHARE", plain("share"), is_wide=True, is_number=True),
 )
 
 

@@ -85,8 +85,14 @@ def dumps_plan(plan: Plan) -> str:
 
 def loads(text: str | bytes) -> Inputs:
     """The inputs in a snapshot or a decision. Raises `InvalidSpec`."""
-    found = _read(text, (SNAPSHOT, DECISION))
+    found = loads_any(text)
     return found.inputs if isinstance(found, Record) else found
+
+
+def loads_any(text: str | bytes) -> Inputs | Record:
+    """The snapshot or decision in *text*. Raises `InvalidSpec`."""
+    found: Inputs | Record = _read(text, (SNAPSHOT, DECISION))
+    return found
 
 
 def loads_record(text: str | bytes) -> Record:

@@ -14,13 +14,18 @@ ROOT = Path(__file__).resolve().parents[3]
 ACCESS = {"-n", "--namespace", "--context", "--kubeconfig"}
 OUTPUT = {"-o", "--output"}
 OPTIONS = {
-    "submit": {"-f", "--follow", *ACCESS, *OUTPUT},
+    "submit": {"-f", "--follow", "--dry-run", "--snapshot", *ACCESS, *OUTPUT},
     "jobs": {"-A", "--all-namespaces", *ACCESS, *OUTPUT},
     "describe": {"-f", "--follow", *ACCESS, *OUTPUT},
     "logs": {"-f", "--follow", "--rank", "--replica", "--attempt", *ACCESS},
     "cost": {"--by", *ACCESS, *OUTPUT},
     "cancel": ACCESS,
-    "queues": {"--context", "--kubeconfig", *OUTPUT},
+    "explain": {"--snapshot", *ACCESS, *OUTPUT},
+    "queues": {"--snapshot", "--context", "--kubeconfig", *OUTPUT},
+    "nodes": {"--snapshot", "--context", "--kubeconfig", *OUTPUT},
+    "snapshot": {"--context", "--kubeconfig"},
+    "replay": {"--context", "--kubeconfig", *OUTPUT},
+    "simulate": {"--check", "--until", "--plot", *OUTPUT},
     "version": OUTPUT,
     "local up": {
         "--name",
@@ -45,6 +50,17 @@ OPTIONS = {
         "--gpus-per-pod",
         "--required",
         "--duration",
+        *OUTPUT,
+    },
+    "bench schedule": {"--shape", *OUTPUT},
+    "bench trace": {
+        "--nodes",
+        "--gpus",
+        "--order",
+        "--restart-cost",
+        "--limits",
+        "--tenants",
+        "--cut",
         *OUTPUT,
     },
 }
