@@ -14,6 +14,7 @@ from muster.scheduling.gathering import Scheme
 from muster.scheduling.placement import Run
 from muster.scheduling.reservation import Reservation, earliest, end_of, spread_of_runs
 from muster.scheduling.rights import Option
+from muster.scheduling.room import counted
 from muster.scheduling.snapshot import Question
 from muster.scheduling.state import Ask, State
 
@@ -34,6 +35,7 @@ class Backfill:
     def __init__(self, state: State) -> None:
         self._state = state
         self.reservations: list[Reservation] = []
+        self._masks: dict[object, Mask] = {}
         self._held_up: set[tuple[Question, bool]] = set()
         """What has to leave its place to a reservation: questions, and whether they outlast it."""
 
@@ -46,13 +48,24 @@ class Backfill:
 
     def reserve(self, ask: Ask) -> None:
         """Reserve capacity, if no gang before it did so on nodes that it can use."""
-        mask = self._state.snapshot.columns.mask(ask.question.rules, lasting=True)
+        mask = self._could_use(ask.question)
         if ask.within is not None:
             mask = mask & ask.within
         if not mask.any() or any((mask & r.mask).any() for r in self.reservations):
             return
         start = earliest(ask, self._state)
         self.reservations.append(Reservation(ask, mask, start, self._state))
+
+    def _could_use(self, question: Question) -> Mask:
+        """The nodes that would take a replica if they were empty and up."""
+        key = (question.needs, question.rules)
+        mask = self._masks.get(key)
+        if mask is None:
+            snapshot = self._state.snapshot
+            lasting = snapshot.columns.mask(question.rules, lasting=True)
+            field = counted(snapshot.tree, question.needs, snapshot.capacity, lasting)
+            mask = self._masks[key] = field.counts[-1] > 0
+        return mask
 
     def place(self, ask: Ask) -> Place:
         """Where it may go on what is idle."""

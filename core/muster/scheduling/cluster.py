@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from muster.scheduling.floor import Floor
+from muster.scheduling.holders import Base
 from muster.scheduling.lanes import Lanes
 from muster.scheduling.ledger import Ledger
 from muster.scheduling.quota import Accounts
@@ -58,6 +59,7 @@ class Cluster:
         self._version = 0
         self._capacity_version = 0
         self._floor: Floor | None = None
+        self._base: Base | None = None
         self._latest: Snapshot | None = None
 
     @classmethod
@@ -183,6 +185,8 @@ class Cluster:
         self.remove_gang(gang.key)
         self._changed()
         self._gangs[gang.key] = gang
+        if self._base is not None and not gang.is_pending:
+            self._base.add(gang)
         self._lanes.add(gang, self._accounts.order_of(gang.queue))
         if gang.placement:
             spread = self._spreads[gang.key] = Counter(gang.placement)
@@ -199,6 +203,8 @@ class Cluster:
             return
         self._changed()
         self._lanes.remove(gang)
+        if self._base is not None and not gang.is_pending:
+            self._base.remove(key)
         if gang.placement:
             spread = self._spreads.pop(key)
             self._ledger.release(gang.needs, spread)
@@ -280,9 +286,14 @@ class Cluster:
         if self._floor is None:
             self._floor = Floor(self._levels, self._nodes, self._version)
             changed = set(self._nodes)
+            self._base = None
         floor = self._floor
         floor.write(changed, self._ledger, self._others, self._version)
+        if self._base is None:
+            self._base = Base(floor.tree.position, self._lanes.running())
+        self._base.version = self._version
         return Snapshot(
+            base=self._base,
             version=self._version,
             nodes=floor.nodes,
             tree=floor.tree,
@@ -292,6 +303,7 @@ class Cluster:
             capacity_version=self._capacity_version,
             free=floor.free,
             is_up=floor.is_up,
+            draining=floor.draining,
             touched=floor.touched,
             quotas=self._accounts.quotas,
             held=self._accounts.held.copy(),

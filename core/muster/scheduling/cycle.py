@@ -35,8 +35,8 @@ from muster.scheduling.underway import Underway
 from muster.scheduling.waits import waits
 from muster.scheduling.waking import wake_at
 
-_PASSES = 1000
-"""More of them in one instant than any lawful course of events takes."""
+_EVICTIONS = 3
+"""How often a gang makes others leave in one instant, so that every instant comes to an end."""
 
 
 def plan_cycle(snapshot: Snapshot, policy: Policy, now: float) -> Plan:
@@ -61,8 +61,9 @@ class _Cycle:
     ) -> None:
         trial = Trial(snapshot)
         shares = Shares(trial, policy, now)
-        took = taken_at_reserved_times(snapshot)
-        self._state = State(trial, roster_of(snapshot), shares, policy, now, took)
+        roster = roster_of(snapshot)
+        took = taken_at_reserved_times(roster, snapshot)
+        self._state = State(trial, roster, shares, policy, now, took)
         self._barred = barred
         """Gangs that make nobody leave in this cycle."""
         self._deeds = Deeds(snapshot.tree)
@@ -71,6 +72,8 @@ class _Cycle:
         """What has no place, and has none until something comes free."""
         self._never: dict[Question, bool] = {}
         self._claimants: set[str] = set()
+        self._evictions: dict[str, int] = {}
+        """How often each gang made others leave."""
         self._underway = Underway(self._state, self._deeds)
         self._taking = Taking(self._state, self._deeds)
         self._backfill = Backfill(self._state)
@@ -104,11 +107,14 @@ class _Cycle:
         if place is None:
             self._claimants.add(pending.gang.key)
         elif place.runs is not None:
-            self._start(pending, place)
+            holder = self._start(pending, place)
+            # What others left for it is not taken from it before it has started.
+            holder.is_asked = True
 
     def _admit(self) -> None:
         """Pass over the pending gangs until nobody has to leave any more."""
-        for _ in range(_PASSES):
+        has_freed = True
+        while has_freed:
             self._refused.clear()
             self._backfill.clear()
             self._lanes = self._waiting()
@@ -119,10 +125,9 @@ class _Cycle:
                 self._state.judged_on,
                 self._refused.__contains__,
             )
-            # Everybody is asked, also after somebody had to leave: no short circuit.
-            if not sum([self._consider(pending) for pending in turns]):
-                return
-        raise AssertionError("the decisions of one instant do not come to an end")
+            has_freed = False
+            for pending in turns:
+                has_freed |= self._consider(pending)
 
     def _consider(self, pending: Pending) -> bool:
         """Start the gang if it can; whether anybody had to leave for it."""
@@ -137,7 +142,7 @@ class _Cycle:
         if place.runs is not None:
             self._start(pending, place)
             return False
-        if gang.key not in self._barred:
+        if gang.key not in self._barred and self._evictions.get(gang.key, 0) < _EVICTIONS:
             scheme = self._state.scheme(ask)
             if scheme is not None and scheme.options and self._backfill.allows(ask, scheme):
                 self._evict(pending, ask, scheme)
@@ -155,7 +160,7 @@ class _Cycle:
             if not is_no_use:
                 self._backfill.reserve(ask)
 
-    def _start(self, pending: Pending, place: Place, scheme: Scheme | None = None) -> None:
+    def _start(self, pending: Pending, place: Place, scheme: Scheme | None = None) -> Holder:
         assert place.runs is not None
         gang, state = pending.gang, self._state
         victims = victims_of(scheme) if scheme else ()
@@ -169,11 +174,15 @@ class _Cycle:
         ask = Ask(gang, pending.question, start.replicas)
         options = scheme.options if scheme else ()
         self._backfill.note(ask, start.spread, place.behind, options)
+        return holder
 
     def _evict(self, pending: Pending, ask: Ask, scheme: Scheme) -> None:
         """Take what the scheme frees, and start, now or when everybody has left."""
         gang = pending.gang
+        self._evictions[gang.key] = self._evictions.get(gang.key, 0) + 1
         is_later = self._taking.take(scheme.options, gang.key)
+        nodes = [node for node, replicas in scheme.runs for _ in range(replicas)]
+        is_later |= not self._taking.has_room(ask, nodes)
         if not is_later:
             self._start(pending, Place(scheme.runs), scheme)
             return
@@ -195,8 +204,9 @@ class _Cycle:
                 for pending in self._lanes.get(queue, ())
                 if pending.gang.key not in starts or starts[pending.gang.key].is_claim
             ]
+            known = {pending.gang.key for pending in lane} if back else set()
             for pending in back:
-                if pending.gang.queue == queue:
+                if pending.gang.queue == queue and pending.gang.key not in known:
                     insort(lane, pending)
             if lane:
                 lanes[queue] = lane

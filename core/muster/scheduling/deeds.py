@@ -17,6 +17,7 @@ from muster.scheduling.plan import (
     Preempt,
     Replace,
     Victim,
+    Withdraw,
 )
 from muster.scheduling.snapshot import Gang, Pending
 from muster.scheduling.tree import Tree
@@ -75,13 +76,21 @@ class Deeds:
     gains: list[Gain] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Deed]:
+        # All that frees something comes before all that uses it.
         yield from self.first
-        for start in self.starts.values():
-            yield from self._of_start(start)
+        uses: list[Deed] = []
         for gain in self.gains:
-            yield from self._of_gain(gain)
+            yield from self._of_gain(gain, uses)
+        for start in self.starts.values():
+            yield from self._of_start(start, uses)
+        yield from uses
 
-    def _of_start(self, start: Start) -> Iterator[Deed]:
+    def forget(self, key: str) -> None:
+        """A gang leaves as a whole: nothing else happens to it before."""
+        self.first = [d for d in self.first if d.gang != key or isinstance(d, Withdraw)]
+        self.gains = [gain for gain in self.gains if gain.gang.key != key]
+
+    def _of_start(self, start: Start, uses: list[Deed]) -> Iterator[Deed]:
         names = self._names(nodes_of(start.runs))
         needs, gang = start.gang.needs, start.gang
         if start.victims or start.is_claim:
@@ -90,9 +99,9 @@ class Deeds:
             gpus = start.replicas * needs.gpus
             amount = gpus_of(gpus) if gpus else replicas_of(start.replicas, needs)
             why = f"{amount} on {place_of(self.tree, start.spread)}"
-            yield Admit(gang.key, names, why, start.behind)
+            uses.append(Admit(gang.key, names, why, start.behind))
 
-    def _of_gain(self, gain: Gain) -> Iterator[Deed]:
+    def _of_gain(self, gain: Gain, uses: list[Deed]) -> Iterator[Deed]:
         if not gain.nodes:
             return
         key, names = gain.gang.key, self._names(gain.nodes)
@@ -101,9 +110,9 @@ class Deeds:
         if gain.is_claim:
             return
         if gain.ranks is None:
-            yield Grow(key, names, tuple(sorted(gain.behind)))
+            uses.append(Grow(key, names, tuple(sorted(gain.behind))))
         else:
-            yield Replace(key, gain.ranks, names)
+            uses.append(Replace(key, gain.ranks, names))
 
     def _names(self, nodes: Iterable[int]) -> tuple[str, ...]:
         return tuple(self.tree.names[node] for node in nodes)

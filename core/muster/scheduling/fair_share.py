@@ -45,17 +45,13 @@ class Shares:
     def __init__(self, trial: Trial, policy: Policy, now: float) -> None:
         self._trial = trial
         self._quotas = trial.snapshot.quotas
-        self._children: dict[str, list[str]] = {}
-        for name in sorted(self._quotas.queues):
-            lineage = self._quotas.lineage(name)
-            self._children.setdefault(lineage[1] if len(lineage) > 1 else ROOT, []).append(name)
         self._decayed = policy.usage_half_life > 0
         if self._decayed:
             self._settle(trial.snapshot, policy.usage_half_life, now)
 
     def children(self, queue: str) -> list[str]:
         """The queues right below one, or below `ROOT`, by name."""
-        return self._children.get(queue, [])
+        return self._quotas.children(queue)
 
     def over(self, trial: Trial) -> "Shares":
         """The same over another trial of the same snapshot."""
@@ -101,6 +97,18 @@ class Shares:
         usage = self._usage(stake.queue, model)
         usage -= sum(self._usage(child, model) for child in self.children(stake.queue))
         return share_of(usage + more, 0, 1.0)
+
+    def may_lose(self, stake: Stake, model: str | None, share: float) -> float:
+        """GPUs that may leave one of two that are compared before it is below a *share*."""
+        if self.stake_share(stake, model) < share or share == inf:
+            return 0
+        if stake.is_own:
+            return inf
+        counted, guaranteed = self.basis(stake.queue, model)
+        known = self._quotas.queues.get(stake.queue)
+        weight = known.weight if known else 1.0
+        scale = weight if share > 0 else guaranteed
+        return self._usage(stake.queue, counted) - guaranteed - share * scale
 
     def rivals(self, claimant: str, victim: str) -> tuple[str, Stake, Stake]:
         """The common ancestor of two queues, and the two below it that are compared."""

@@ -34,6 +34,7 @@ class Floor:
         self._free: Amounts = np.zeros((RESOURCES, size), dtype=np.int64)
         self._foreign: Amounts = np.zeros((RESOURCES, size), dtype=np.int64)
         self._is_up = np.zeros(size, dtype=np.bool_)
+        self._draining: set[int] = set()
         self._touched: Amounts = np.full(size, version, dtype=np.int64)
 
     def takes(self, node: Node, old: Node) -> bool:
@@ -63,6 +64,10 @@ class Floor:
         self._free[:, places] = capacity - held - others
         self._is_up[places] = [node.is_ready and not node.is_cordoned for node in nodes]
         self._touched[places] = version
+        self._draining.difference_update(places)
+        self._draining.update(
+            place for place, node in zip(places, nodes, strict=True) if node.is_draining
+        )
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -99,6 +104,11 @@ class Floor:
     def is_up(self) -> npt.NDArray[np.bool_]:
         """A copy of which nodes are ready and not cordoned."""
         return _frozen(self._is_up)
+
+    @property
+    def draining(self) -> frozenset[int]:
+        """The nodes that everybody is asked to leave."""
+        return frozenset(self._draining)
 
     @property
     def touched(self) -> Amounts:

@@ -9,8 +9,9 @@ work than the best set, but it holds no victim that it does not need, and breaks
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from math import inf
 
-from muster.scheduling.amounts import taken_by
+from muster.scheduling.amounts import GPUS, taken_by
 from muster.scheduling.ground import Ground, all_of
 from muster.scheduling.placement import Run, find, settle
 from muster.scheduling.plan import Right
@@ -67,9 +68,8 @@ class _Unit:
     def __init__(self, options: Sequence[Option]) -> None:
         self.options = options
         self.taken: Option | None = None
-        self.is_closed = False
-        """Its queue gives no more."""
         holder, first = options[-1].holder, options[0]
+        self.queue = holder.queue
         self.worth = (
             first.price / max(first.all_gpus, 1),
             holder.gang.priority,
@@ -80,14 +80,10 @@ class _Unit:
 
     def next(self, than: Option | None) -> Option | None:
         """The least option beyond another one."""
-        if self.is_closed:
-            return None
         return next((option for option in self.options if option.is_more_than(than)), None)
 
     def next_on(self, node: int, than: Option | None) -> Option | None:
         """The least option beyond another one that frees more on a node."""
-        if self.is_closed:
-            return None
         before = 0 if than is None else than.spread.get(node, 0)
         for option in self.options:
             if option.spread.get(node, 0) > before and option.is_more_than(than):
@@ -95,8 +91,8 @@ class _Unit:
         return None
 
 
-_Cost = tuple[float, float, tuple[float, ...], int]
-"""Work lost and jobs disturbed for each replica that fits then, latest starts, the node."""
+_Cost = tuple[float, int, tuple[float, ...], int]
+"""Work lost and jobs disturbed for one replica more, latest starts, the node."""
 
 
 class _Gathering:
@@ -110,6 +106,8 @@ class _Gathering:
         self._budget = Budget(claims, quotas)
         self._first, self._end = domain
         self._units: list[_Unit] = []
+        self._closed: dict[str, int] = {}
+        """GPUs that were refused to a queue: it gives no more than less of them."""
         self._needs = [(r, a) for r, a in enumerate(taken_by(ground.question.needs)) if a]
         self._free: dict[int, list[int]] = {}
         counts = ground.field(()).counts[-1]
@@ -128,11 +126,17 @@ class _Gathering:
     def node_by_node(self, units: Sequence[_Unit]) -> None:
         """Free the node where the next replica costs least, again and again."""
         on_node: dict[int, list[_Unit]] = {}
+        cheapest: dict[int, float] = {}
         for unit in units:
             for node in unit.options[-1].spread:
                 if self._first <= node < self._end and self._ground.mask[node]:
                     on_node.setdefault(node, []).append(unit)
-        costs = [cost for node in on_node if (cost := self._cost(node, on_node[node])[0])]
+                    # The units come in the order of what a GPU of theirs costs.
+                    cheapest.setdefault(node, unit.worth[0])
+        # A node is looked at closely only when no other can be cheaper.
+        costs: list[_Cost] = [
+            (price * self._lacking(node), 0, (), node) for node, price in cheapest.items()
+        ]
         heapify(costs)
         while self._room < self._ground.request.replicas and costs:
             cost = heappop(costs)
@@ -140,15 +144,17 @@ class _Gathering:
             actual, parts = self._cost(node, on_node[node])
             if actual is None:
                 continue
-            if actual > cost:
-                # What others took here made it dearer; it stands further back now.
+            if actual <= cost:
+                self._take_all(parts)
+                actual, _ = self._cost(node, on_node[node])
+            if actual is not None:
                 heappush(costs, actual)
-                continue
-            for unit, option in parts:
-                self._take(unit, option)
-            following = self._cost(node, on_node[node])[0]
-            if following is not None:
-                heappush(costs, following)
+
+    def _lacking(self, node: int) -> int:
+        """GPUs that have to come free on a node for one replica more."""
+        free = self._ground.free[GPUS, node]
+        each = self._ground.question.needs.gpus
+        return int(each - free % each) if each and free > 0 else each
 
     def one_by_one(self, units: Sequence[_Unit]) -> None:
         """Take the cheapest in turn, as few as will do."""
@@ -219,39 +225,70 @@ class _Gathering:
         self, node: int, units: Sequence[_Unit]
     ) -> tuple[_Cost | None, list[tuple[_Unit, Option]]]:
         """The cheapest way to one replica more on a node."""
-        free = list(self._amounts(node))
-        before = self._replicas(free)
-        parts: dict[int, tuple[_Unit, Option]] = {}
-        for number, unit in enumerate(units):
-            option = unit.next_on(node, unit.taken)
-            while option is not None and self._replicas(free) <= before:
-                last = parts[number][1] if number in parts else unit.taken
-                _add(free, option, last, node)
-                parts[number] = unit, option
-                option = unit.next_on(node, option)
-        for number in sorted(parts, reverse=True):
-            unit, option = parts[number]
-            _add(free, unit.taken, option, node)
-            if self._replicas(free) > before:
-                del parts[number]
-            else:
-                _add(free, option, unit.taken, node)
-        gained = self._replicas(free) - before
-        if gained <= 0:
+        free = self._amounts(node)
+        more = self._replicas(free) + 1
+        # What is lacking of each resource; nothing where it is not positive.
+        lacking = {resource: more * amount - free[resource] for resource, amount in self._needs}
+        parts: list[tuple[_Unit, Option]] = []
+        for unit in units:
+            option = unit.taken
+            while any(amount > 0 for amount in lacking.values()):
+                following = unit.next_on(node, option)
+                if following is None or self._is_closed(unit, following):
+                    break
+                _lessen(lacking, following, option, node)
+                option = following
+            if option is not unit.taken:
+                assert option is not None
+                parts.append((unit, option))
+            if all(amount <= 0 for amount in lacking.values()):
+                break
+        if any(amount > 0 for amount in lacking.values()):
             return None, []
-        taken = list(parts.values())
-        price = sum(o.price - (u.taken.price if u.taken else 0.0) for u, o in taken)
-        starts = tuple(sorted(-option.holder.started for _, option in taken))
-        return (price / gained, len(taken) / gained, starts, node), taken
+        needed = []
+        for unit, option in reversed(parts):
+            without = dict(lacking)
+            _lessen(without, unit.taken, option, node)
+            if all(amount <= 0 for amount in without.values()):
+                lacking = without
+            else:
+                needed.append((unit, option))
+        price = sum(o.price - (u.taken.price if u.taken else 0.0) for u, o in needed)
+        starts = tuple(sorted(-option.holder.started for _, option in needed))
+        return (price, len(needed), starts, node), needed
+
+    def _is_closed(self, unit: _Unit, option: Option) -> bool:
+        """Whether as little as this was refused to the queue before."""
+        more = option.gpus - (unit.taken.gpus if unit.taken else 0)
+        return option.free_right is None and more >= self._closed.get(unit.queue, inf)
+
+    def _take_all(self, parts: Sequence[tuple[_Unit, Option]]) -> None:
+        """Take all that one replica costs, or nothing of it."""
+        mark = self._budget.mark()
+        for unit, option in parts:
+            if not self._may_take(unit, option):
+                self._budget.rollback(mark)
+                return
+        for unit, option in parts:
+            self._note(unit, option)
 
     def _take(self, unit: _Unit, option: Option) -> bool:
-        if not self._budget.takes(option, unit.taken):
-            unit.is_closed = True
+        if self._is_closed(unit, option) or not self._may_take(unit, option):
             return False
+        self._note(unit, option)
+        return True
+
+    def _may_take(self, unit: _Unit, option: Option) -> bool:
+        if self._budget.takes(option, unit.taken):
+            return True
+        more = option.gpus - (unit.taken.gpus if unit.taken else 0)
+        self._closed[unit.queue] = min(self._closed.get(unit.queue, more), more)
+        return False
+
+    def _note(self, unit: _Unit, option: Option) -> None:
         if unit.taken is None:
             self._units.append(unit)
         self._put(unit, option)
-        return True
 
     def _put(self, unit: _Unit, option: Option | None) -> None:
         """Put another option of a unit in the place of the one that is taken."""
@@ -277,9 +314,18 @@ class _Gathering:
 
 def _add(free: list[int], option: Option | None, instead_of: Option | None, node: int) -> None:
     for sign, which in ((1, option), (-1, instead_of)):
-        if which is None:
-            continue
-        replicas = which.spread.get(node, 0)
-        if replicas:
-            for resource, amount in enumerate(taken_by(which.holder.gang.needs)):
+        replicas = 0 if which is None else which.spread.get(node, 0)
+        if which is not None and replicas:
+            for resource, amount in enumerate(which.each):
                 free[resource] += sign * amount * replicas
+
+
+def _lessen(
+    lacking: dict[int, int], option: Option | None, instead_of: Option | None, node: int
+) -> None:
+    """Count what an option frees on a node, in the place of another one, as no longer lacking."""
+    for sign, which in ((1, option), (-1, instead_of)):
+        replicas = 0 if which is None else which.spread.get(node, 0)
+        if which is not None and replicas:
+            for resource in lacking:
+                lacking[resource] -= sign * which.each[resource] * replicas

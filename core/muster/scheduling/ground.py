@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from muster.scheduling.amounts import Amounts, taken_by
+from muster.scheduling.amounts import Amounts
 from muster.scheduling.fit import Mask
+from muster.scheduling.movable import freed_on
 from muster.scheduling.placement import Request, Ties, find
 from muster.scheduling.quota import Held, Quotas
 from muster.scheduling.rights import Option
@@ -90,13 +91,15 @@ class Ground:
 
     def field(self, options: Iterable[Option]) -> Field:
         """The room once these have left."""
-        free = self.free.copy()
-        for option in options:
-            amounts = taken_by(option.holder.gang.needs)
-            for node, replicas in option.spread.items():
-                for resource, amount in enumerate(amounts):
-                    if amount:
-                        free[resource, node] += amount * replicas
+        free = self.free
+        places = [
+            (node, replicas, option.each)
+            for option in options
+            for node, replicas in option.spread.items()
+        ]
+        if places:
+            nodes, replicas, each = zip(*places, strict=True)
+            free = free + freed_on(nodes, np.array(each).T * np.array(replicas), free.shape[1])
         return counted(self.tree, self.question.needs, free, self.mask)
 
     def domains(self, most: Field) -> Iterator[tuple[int, int]]:

@@ -50,7 +50,7 @@ class Growth:
         )
         has_left = False
         for pending in turns:
-            holder = self._state.roster.by_key.get(pending.gang.key)
+            holder = self._state.roster.get(pending.gang.key)
             if holder is None or not self._wants_more(holder):
                 continue
             start = self._deeds.starts.get(holder.key)
@@ -64,7 +64,7 @@ class Growth:
         """The elastic gangs that have less than they would take, by queue in their order."""
         lanes: dict[str, list[Pending]] = {}
         queues = self._state.snapshot.quotas.queues
-        for holder in self._state.roster:
+        for holder in self._state.roster.special():
             if self._wants_more(holder):
                 gang = holder.gang
                 queue = queues.get(gang.queue)
@@ -91,7 +91,7 @@ class Growth:
         """Each gang for as long as it grows: having grown, it is still the first of its queue."""
         for pending in lane:
             while True:
-                holder = self._state.roster.by_key.get(pending.gang.key)
+                holder = self._state.roster.get(pending.gang.key)
                 if holder is None or not self._wants_more(holder):
                     break
                 yield pending
@@ -137,8 +137,9 @@ class Growth:
         if scheme is None or not scheme.options or not self._backfill.allows(ask, scheme):
             return False
         victims = victims_of(scheme)
-        is_later = self._taking.take(scheme.options, holder.key)
         node = scheme.runs[0][0]
+        is_later = self._taking.take(scheme.options, holder.key)
+        is_later |= not self._taking.has_room(ask, [node])
         gain = Gain(holder.gang, None, [node], victims=victims, is_claim=is_later)
         self._taking.hold(holder, gain)
         self._deeds.gains.append(gain)

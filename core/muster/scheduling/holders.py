@@ -3,12 +3,15 @@
 A holder changes while a cycle decides (it shrinks, grows, leaves); the gang in it does not.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from math import inf
+from typing import TypeVar, cast
 
 from muster.scheduling.policy import Policy
 from muster.scheduling.snapshot import NOWHERE, Gang, Run, Snapshot
+
+_Found = TypeVar("_Found")
 
 AWAY = -1
 """Stands for the position of a node that is not known: a rank holds its place there."""
@@ -63,6 +66,18 @@ class Holder:
         """GPUs that it holds."""
         return self.replicas * self.gang.needs.gpus
 
+    @property
+    def is_special(self) -> bool:
+        """Whether something is under way about it, or it may grow."""
+        gang = self.gang
+        return bool(
+            gang.leaving
+            or gang.claim
+            or len(self.nodes) < gang.replicas
+            or LOST in self.nodes
+            or self.run.took
+        )
+
     def spread(self, ranks: Iterable[int] | None = None) -> dict[int, int]:
         """Replicas by node, of all ranks or some."""
         nodes = self.nodes if ranks is None else [self.nodes[rank] for rank in ranks]
@@ -94,52 +109,167 @@ def spread_of(nodes: Iterable[int]) -> dict[int, int]:
     return spread
 
 
-@dataclass(slots=True)
-class Roster:
-    """All holders, by queue and by key."""
+class Base:
+    """The placed gangs of a cluster, kept from cycle to cycle; a cycle changes nothing in here."""
 
-    by_key: dict[str, Holder] = field(default_factory=dict)
-    by_queue: dict[str, dict[str, Holder]] = field(default_factory=dict)
-    _behind: dict[str, int] = field(default_factory=dict)
+    def __init__(self, position: Mapping[str, int], gangs: Iterable[Gang] = ()) -> None:
+        self._position = position
+        self.by_key: dict[str, Holder] = {}
+        self.by_queue: dict[str, dict[str, Holder]] = {}
+        self.version = -1
+        """Of the last snapshot for which it is good."""
+        self.special: dict[str, Holder] = {}
+        """Those about which something is under way, or that may grow."""
+        self.kept: dict[str, object] = {}
+        """What was worked out of a queue, kept until one of its holders changes."""
+        self.behind: dict[str, int] = {}
+        """How many started or grew behind the reservation of each gang."""
+        for gang in gangs:
+            self.add(gang)
+
+    def add(self, gang: Gang) -> None:
+        """Take in a placed gang."""
+        run, position = gang.run or _UNKNOWN, self._position
+        nodes = [
+            position.get(name, AWAY) if name != NOWHERE else LOST for name in gang.placement or ()
+        ]
+        holder = Holder(gang, nodes, run.started, run, is_asked=bool(gang.leaving))
+        self.by_key[gang.key] = holder
+        self.by_queue.setdefault(gang.queue, {})[gang.key] = holder
+        self.kept.pop(gang.queue, None)
+        if holder.is_special:
+            self.special[gang.key] = holder
+        self._count(holder, 1)
+
+    def remove(self, key: str) -> None:
+        """Forget a gang."""
+        holder = self.by_key.pop(key)
+        self.kept.pop(holder.queue, None)
+        queue = self.by_queue[holder.queue]
+        del queue[key]
+        if not queue:
+            del self.by_queue[holder.queue]
+        self.special.pop(key, None)
+        self._count(holder, -1)
+
+    def _count(self, holder: Holder, sign: int) -> None:
+        for key in (*holder.run.behind, *holder.run.grown_behind):
+            left = self.behind.get(key, 0) + sign
+            if left:
+                self.behind[key] = left
+            else:
+                del self.behind[key]
+
+
+class Roster:
+    """Who holds what in one cycle: the base, and what was decided since.
+
+    A holder of the base is never changed: `change` gives a copy that may be.
+    """
+
+    def __init__(self, base: Base) -> None:
+        self._base = base
+        self._gone: set[str] = set()
+        """Keys of the base that left, or were replaced by a changed copy."""
+        self._own: dict[str, Holder] = {}
+        self._kept: dict[str, object] = {}
+        self._stirred: set[str] = set()
+        """Queues that are not as in the base."""
+        self.generation = 0
+        """Grows with every change."""
+
+    def copy(self) -> "Roster":
+        """The same, to go on with apart."""
+        copied = Roster(self._base)
+        copied._gone, copied._own = set(self._gone), dict(self._own)
+        copied._stirred = set(self._stirred)
+        return copied
+
+    def __iter__(self) -> Iterator[Holder]:
+        gone = self._gone
+        for key, holder in self._base.by_key.items():
+            if key not in gone:
+                yield holder
+        yield from self._own.values()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._own or (key in self._base.by_key and key not in self._gone)
+
+    def get(self, key: str) -> Holder | None:
+        """The holder of this key."""
+        own = self._own.get(key)
+        if own is not None or key in self._gone:
+            return own
+        return self._base.by_key.get(key)
+
+    def queues(self) -> list[str]:
+        """The queues in which somebody may hold something, by name."""
+        return sorted(self._base.by_queue.keys() | {h.queue for h in self._own.values()})
+
+    def of_queue(self, queue: str) -> Iterator[Holder]:
+        """The holders of one queue."""
+        gone = self._gone
+        for key, holder in self._base.by_queue.get(queue, {}).items():
+            if key not in gone:
+                yield holder
+        for holder in self._own.values():
+            if holder.queue == queue:
+                yield holder
+
+    def special(self) -> list[Holder]:
+        """Those about which something is under way, or that may grow, by key."""
+        found = [h for key, h in self._base.special.items() if key not in self._gone]
+        found += [holder for holder in self._own.values() if holder.is_special]
+        return sorted(found, key=lambda holder: holder.key)
+
+    def kept(self, queue: str, work_out: Callable[[Iterable[Holder]], _Found]) -> _Found:
+        """What *work_out* finds about the holders of a queue; kept while they stay the same."""
+        kept = self._kept if queue in self._stirred else self._base.kept
+        found = kept.get(queue)
+        if found is None:
+            found = kept[queue] = work_out(self.of_queue(queue))
+        return cast("_Found", found)
+
+    def touch(self, queue: str) -> None:
+        """Note that a holder of the queue is not what it was."""
+        self.generation += 1
+        self._stirred.add(queue)
+        self._kept.pop(queue, None)
 
     def is_behind(self, key: str) -> bool:
         """Whether anybody started, or grew, behind the reservation of a gang."""
-        return self._behind.get(key, 0) > 0
-
-    def note_behind(self, keys: Iterable[str]) -> None:
-        """Note that somebody started behind the reservations of these gangs."""
-        for key in keys:
-            self._behind[key] = self._behind.get(key, 0) + 1
+        return key in self._base.behind or any(
+            key in (*holder.run.behind, *holder.run.grown_behind) for holder in self._own.values()
+        )
 
     def add(self, holder: Holder) -> None:
-        """Take in a holder."""
-        self.note_behind((*holder.run.behind, *holder.run.grown_behind))
-        self.by_key[holder.key] = holder
-        self.by_queue.setdefault(holder.queue, {})[holder.key] = holder
+        """Take in a gang that starts."""
+        self.touch(holder.queue)
+        self._own[holder.key] = holder
 
     def remove(self, holder: Holder) -> None:
         """Forget a holder."""
-        del self.by_key[holder.key]
-        del self.by_queue[holder.queue][holder.key]
+        self.touch(holder.queue)
+        if self._own.pop(holder.key, None) is None:
+            self._gone.add(holder.key)
 
-    def __iter__(self) -> Iterator[Holder]:
-        return iter(self.by_key.values())
+    def change(self, holder: Holder) -> Holder:
+        """The same holder, to be changed."""
+        self.touch(holder.queue)
+        own = self._own.get(holder.key)
+        if own is None:
+            own = self._own[holder.key] = replace(holder, nodes=list(holder.nodes))
+            self._gone.add(holder.key)
+        return own
 
 
 def roster_of(snapshot: Snapshot) -> Roster:
     """The gangs that run before anything is decided."""
-    roster, position = Roster(), snapshot.tree.position
-    for gang in snapshot.running:
-        roster.add(_holder(gang, position))
-    return roster
-
-
-def _holder(gang: Gang, position: Mapping[str, int]) -> Holder:
-    run = gang.run or _UNKNOWN
-    nodes = [
-        position.get(name, AWAY) if name != NOWHERE else LOST for name in gang.placement or ()
-    ]
-    return Holder(gang, nodes, run.started, run, is_asked=bool(gang.leaving))
+    base = snapshot.base
+    if base is None or base.version != snapshot.version:
+        # The cluster has gone on since this snapshot was taken.
+        base = Base(snapshot.tree.position, snapshot.running)
+    return Roster(base)
 
 
 _UNKNOWN = Run(started=0.0)

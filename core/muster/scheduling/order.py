@@ -39,8 +39,11 @@ def bound_of(level: int) -> float:
 
 
 def remaining_of(gang: Gang) -> float:
-    """Seconds that a pending gang still takes by its declared limit; endless without one."""
-    return inf if gang.max_run_time is None else max(gang.max_run_time - gang.ran, 0.0)
+    """Seconds that a pending gang still takes by its declared limit; endless without one, and for
+    a gang that has run for longer than it declared.
+    """
+    left = inf if gang.max_run_time is None else gang.max_run_time - gang.ran
+    return left if left > 0 else inf
 
 
 def turn_of(gang: Gang, order: Order = Order.FIFO) -> Turn:

@@ -52,6 +52,10 @@ class Quotas:
         # A cluster without this object still takes the jobs that name no queue.
         self.queues = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE), **queues}
         self._lineages = {name: tuple(self._climb(name)) for name in self.queues}
+        self._children: dict[str, list[str]] = {}
+        for name in sorted(self.queues):
+            lineage = self._lineages[name]
+            self._children.setdefault(lineage[1] if len(lineage) > 1 else "", []).append(name)
         self.is_by_model = any(
             queue.guaranteed_by_model or queue.limit_by_model for queue in self.queues.values()
         )
@@ -60,6 +64,10 @@ class Quotas:
     def lineage(self, queue: str) -> tuple[str, ...]:
         """The queue and those above it. One that is unknown stands alone."""
         return self._lineages.get(queue) or (queue,)
+
+    def children(self, queue: str) -> list[str]:
+        """The queues right below one, by name; below no queue for an empty name."""
+        return self._children.get(queue, [])
 
     def is_known(self, queue: str) -> bool:
         """Whether there is a queue of that name."""

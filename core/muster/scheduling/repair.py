@@ -44,16 +44,16 @@ class Repair:
     def decide(self) -> None:
         """Everything for gangs that lost replicas, or are about to."""
         self._drain()
-        broken = [holder for holder in self._state.roster if holder.gang.lost]
+        broken = [holder for holder in self._state.roster.special() if holder.gang.lost]
         for holder in sorted(broken, key=lambda holder: turn_of(holder.gang)):
-            self._mend(holder)
+            if holder.key in self._state.roster and not _leaves(holder):
+                self._mend(self._state.roster.change(holder))
 
     def _drain(self) -> None:
-        nodes = self._state.snapshot.nodes
-        draining = {number for number, node in enumerate(nodes) if node.is_draining}
+        draining = self._state.snapshot.draining
         if not draining:
             return
-        for holder in list(self._state.roster):
+        for holder in sorted(self._state.roster, key=lambda holder: holder.key):
             asked = {
                 rank
                 for leaving in holder.gang.leaving
@@ -74,7 +74,8 @@ class Repair:
         held = holder.replicas + len(gang.finished)
         if held >= gang.min_replicas and gang.min_replicas < gang.replicas:
             self._deeds.first.append(Shrink(gang.key, gang.lost))
-            holder.nodes = [n for r, n in enumerate(holder.nodes) if r not in gang.lost]
+            nodes = [n for rank, n in enumerate(holder.nodes) if rank not in gang.lost]
+            holder.nodes = nodes
             return
         lost_at = now if holder.run.lost_at is None else holder.run.lost_at
         if now >= lost_at + policy.replace_failed_for:
@@ -139,24 +140,28 @@ class Repair:
 
     def _at_cost(self, holder: Holder, lost: Sequence[int]) -> bool:
         """Replace all that is lost, part by part, by making others leave."""
+        ask = Ask(holder.gang, question_of(holder.gang, len(lost)), len(lost))
         mark = self._taking.mark()
         nodes: list[int] = []
         ranks: list[int] = []
         options: list[Option] = []
         victims: list[Victim] = []
-        for ask, part in self._asks(holder, lost):
-            scheme = self._state.scheme(ask)
-            if scheme is None or not self._backfill.allows(ask, scheme):
+        for of_part, part in self._asks(holder, lost):
+            scheme = self._state.scheme(of_part)
+            if scheme is None or not self._backfill.allows(of_part, scheme):
                 self._taking.undo(mark)
                 return False
-            self._taking.book(scheme, ask)
+            self._taking.book(scheme, of_part)
             options += scheme.options
             victims += victims_of(scheme)
             nodes += [node for node, replicas in scheme.runs for _ in range(replicas)]
             ranks += part
         order = sorted(range(len(ranks)), key=ranks.__getitem__)
         self._taking.undo(mark)
+        if not options:
+            return False
         is_later = self._taking.take(options, holder.key)
+        is_later |= not self._taking.has_room(ask, nodes)
         gain = Gain(
             holder.gang,
             tuple(ranks[n] for n in order),
@@ -182,3 +187,8 @@ class Repair:
         gain = Gain(holder.gang, ranks, nodes)
         self._taking.hold(holder, gain)
         self._deeds.gains.append(gain)
+
+
+def _leaves(holder: Holder) -> bool:
+    """Whether all of it was asked to leave."""
+    return any(leaving.ranks is None for leaving in holder.gang.leaving)

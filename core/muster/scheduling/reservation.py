@@ -92,7 +92,7 @@ class Reservation:
             return
         for option in options:
             _release(option, then)
-            if option.ranks is None and option.holder.key in then.roster.by_key:
+            if option.ranks is None and option.holder.key in then.roster:
                 then.roster.remove(option.holder)
         if spread:
             then.trial.take(ask.gang.queue, ask.gang.needs, spread, ask.gang.user)
@@ -209,14 +209,14 @@ def _movable(ask: Ask, state: State) -> dict[str, int]:
 
 def _release(option: Option, then: State) -> None:
     """Give back what a victim holds at a time to come, if it is still there."""
-    if option.holder.key in then.roster.by_key:
+    if option.holder.key in then.roster:
         gang = option.holder.gang
         then.trial.give(gang.queue, gang.needs, option.spread, gang.user)
 
 
 def _let_end(state: State, holders: Iterable[Holder]) -> None:
     for holder in holders:
-        if holder.key in state.roster.by_key:
+        if holder.key in state.roster:
             state.leave(holder)
 
 

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from muster.scheduling.amounts import taken_by
 from muster.scheduling.fair_share import Shares, Stake
-from muster.scheduling.holders import Holder
+from muster.scheduling.holders import Holder, Roster
+from muster.scheduling.movable import Movables
 from muster.scheduling.order import level_of
 from muster.scheduling.plan import Right
 from muster.scheduling.policy import Policy
@@ -33,6 +35,8 @@ class Option:
     """Of the model that the claimant is judged on."""
     price: float
     """The work that is lost."""
+    each: tuple[int, int, int, int]
+    """What one of its replicas holds."""
     free_right: Right | None
     """The right that holds whatever else leaves; `None` where it has to be reclaimed."""
 
@@ -105,7 +109,43 @@ class Claims:
 
     def concerns(self, queue: str) -> bool:
         """Whether anything that the jobs of a queue hold may be taken; a quick first look."""
-        return queue == self.claimant.gang.queue or self._may_reclaim(queue) or self._has_reserved
+        return queue == self.claimant.gang.queue or self._has_reserved or self._may_reclaim(queue)
+
+    def within_reach(self, queue: str, movables: Mapping[int, Movables]) -> list[Movables]:
+        """Of what a queue holds, what might be taken."""
+        claimant = self.claimant
+        if queue != claimant.gang.queue or self._has_reserved:
+            return list(movables.values())
+        known = self._quotas.queues.get(queue)
+        preempts = known is not None and known.order is not Order.FIFO
+        return [
+            group
+            for priority, group in movables.items()
+            if priority < claimant.gang.priority
+            or (priority == claimant.gang.priority and (preempts or group.has_surplus))
+        ]
+
+    def most_from(self, queue: str, groups: Iterable[Movables]) -> tuple[str, int, float]:
+        """GPUs that might leave a queue, at most; with a name for the one of its lineage that is
+        compared with the claimant's, and how many might leave that one.
+        """
+        groups = list(groups)
+        most = sum(group.gpus for group in groups)
+        if queue == self.claimant.gang.queue or self._has_reserved:
+            return "", most, inf
+        largest = max((group.most_gpus for group in groups), default=0)
+        model, shares = self.claimant.model, self._shares
+        common, ours, theirs = self.rivals(queue)
+        for name in shares.path_below(queue, common):
+            counted, guaranteed = shares.basis(name, model)
+            if counted == model or model is None:
+                above = shares.held(name, counted) - guaranteed
+                most = min(most, above - 1 + largest)
+        cap = inf
+        if not self.claimant.waives_share and not self._might_be_guaranteed(common, ours):
+            share = shares.stake_share(ours, model, self.claimant.gpus - self._relief(ours.queue))
+            cap = shares.may_lose(theirs, model, share)
+        return f"{common}/{theirs.queue}/{theirs.is_own}", most, cap
 
     def options(self, holder: Holder) -> list[Option]:
         """What a holder may have to give: surplus from the highest rank on, then all of it."""
@@ -159,23 +199,27 @@ class Claims:
     def _works_out(self, queue: str) -> bool:
         common, ours, theirs = self.rivals(queue)
         claimant, shares = self.claimant, self._shares
-        model, own = claimant.model, claimant.gang.queue
+        model = claimant.model
         if any(
             shares.within_guarantee(name, model, 0) for name in shares.path_below(queue, common)
         ):
             return False
         if claimant.waives_share:
             return True
-        gpus = claimant.gpus
-        if not ours.is_own and all(
-            shares.within_guarantee(name, model, gpus - self._relief(name))
-            for name in shares.path_below(own, common)
-        ):
+        if self._might_be_guaranteed(common, ours):
             return True
         if not claimant.may_share:
             return False
-        relief = self._relief(ours.queue)
-        return shares.stake_share(ours, model, gpus - relief) <= shares.stake_share(theirs, model)
+        share = shares.stake_share(ours, model, claimant.gpus - self._relief(ours.queue))
+        return share <= shares.stake_share(theirs, model)
+
+    def _might_be_guaranteed(self, common: str, ours: Stake) -> bool:
+        """Whether the claimant is within its guarantee, if all leaves its branch that might."""
+        claimant, shares = self.claimant, self._shares
+        return not ours.is_own and all(
+            shares.within_guarantee(name, claimant.model, claimant.gpus - self._relief(name))
+            for name in shares.path_below(claimant.gang.queue, common)
+        )
 
     def _relief(self, name: str) -> int:
         """GPUs that might leave a queue above the claimant's, or its own, at most."""
@@ -201,7 +245,8 @@ class Claims:
             number = holder.replicas if ranks is None else len(ranks)
         else:
             number = sum(n for node, n in spread.items() if self._models[node] == model)
-        return Option(holder, ranks, spread, number * holder.gang.needs.gpus, price, right)
+        needs = holder.gang.needs
+        return Option(holder, ranks, spread, number * needs.gpus, price, taken_by(needs), right)
 
     def _right_to_surplus(self, holder: Holder, *, is_own: bool) -> Right | None:
         claimant = self.claimant.gang
@@ -299,6 +344,17 @@ class Budget:
         self._leaving: dict[str, int] = {}
         self._least: dict[str, int] = {}
         """GPUs of the smallest victim below each queue."""
+        self._log: list[tuple[dict[str, int], dict[str, int]]] = []
+
+    def mark(self) -> int:
+        """A point to which `rollback` returns."""
+        return len(self._log)
+
+    def rollback(self, mark: int) -> None:
+        """Forget what was taken since *mark*."""
+        if mark < len(self._log):
+            self._leaving, self._least = self._log[mark]
+            del self._log[mark:]
 
     def takes(self, option: Option, instead_of: Option | None = None) -> bool:
         """Take an option besides what was taken already, in the place of a lesser one of the same
@@ -314,6 +370,7 @@ class Budget:
             }
             if self._claims.reclaim(option, ChainMap(with_it, self._leaving), others) is None:
                 return False
+        self._log.append((self._leaving.copy(), self._least.copy()))
         self._leaving.update(with_it)
         for name in lineage:
             self._least[name] = min(self._least.get(name, option.gpus), option.gpus)
@@ -332,13 +389,13 @@ def shield_ends(holder: Holder, quotas: Quotas) -> float:
     return holder.started + least if least > 0 else -inf
 
 
-def taken_at_reserved_times(snapshot: Snapshot) -> frozenset[tuple[str, str]]:
+def taken_at_reserved_times(roster: Roster, snapshot: Snapshot) -> frozenset[tuple[str, str]]:
     """Pairs of queues: the first may reclaim nothing above its guarantee from the second, since a
     gang of the second took it at its reserved time and nothing has changed since.
     """
     return frozenset(
-        (queue, gang.queue)
-        for gang in snapshot.running
-        if gang.run is not None and gang.run.took and gang.run.took.at >= snapshot.changed
-        for queue in gang.run.took.queues
+        (queue, holder.queue)
+        for holder in roster.special()
+        if holder.run.took and holder.run.took.at >= snapshot.changed
+        for queue in holder.run.took.queues
     )

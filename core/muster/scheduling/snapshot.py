@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from muster.scheduling.amounts import Amounts
     from muster.scheduling.fit import Columns
+    from muster.scheduling.holders import Base
     from muster.scheduling.quota import Held, Quotas
     from muster.scheduling.room import Memo
     from muster.scheduling.tree import Tree
@@ -336,6 +337,8 @@ class Snapshot:
     """What nobody holds; negative where a node shrank below what is held there."""
     is_up: "npt.NDArray[np.bool_]"
     """Ready and not cordoned."""
+    draining: frozenset[int]
+    """The nodes that everybody is asked to leave."""
     touched: "Amounts"
     """The version at which the amounts or the health of each node last changed."""
     quotas: "Quotas"
@@ -357,6 +360,8 @@ class Snapshot:
     `scheduling.usage`. Empty without a half-life."""
     usage_by_model: Mapping[tuple[str, str], float] = field(default_factory=dict)
     usage_at: float = 0.0
+    base: "Base | None" = None
+    """The placed gangs as a cycle sees them, shared with the cluster while that stays the same."""
 
     def facts(self) -> Mapping[str, object]:
         """The same as plain values, without version numbers, to compare and to show."""

@@ -9,16 +9,19 @@ from math import inf
 
 import numpy as np
 
+from muster.scheduling.amounts import GPUS, Amounts
 from muster.scheduling.fair_share import Shares
 from muster.scheduling.fit import Mask
 from muster.scheduling.gathering import Scheme
 from muster.scheduling.ground import Ground
 from muster.scheduling.holders import Holder, Roster
+from muster.scheduling.movable import Movables, freed, movables_of
 from muster.scheduling.order import level_of, remaining_of
 from muster.scheduling.placement import Request, Run, Ties, find, request_of, settle
 from muster.scheduling.policy import Policy
 from muster.scheduling.quota import Held, excess, excess_by_model
 from muster.scheduling.rights import Claimant, Claims, Option
+from muster.scheduling.room import Field, counted
 from muster.scheduling.snapshot import Gang, Order, Question, Snapshot, TopologyRequest
 from muster.scheduling.trial import Trial
 from muster.scheduling.victims import cheapest, rank_of
@@ -66,6 +69,7 @@ class State:
         self.now = now
         self.took = took
         self._judged: dict[Question, str | None] = {}
+        self._emptied: tuple[tuple[int, int], Amounts, dict[object, Field]] | None = None
 
     @property
     def snapshot(self) -> Snapshot:
@@ -75,10 +79,9 @@ class State:
     def at(self, now: float) -> "State":
         """A copy to go on with at another time; what is being freed now is free there."""
         trial = self.trial.fork()
-        roster = Roster()
-        for holder in self.roster:
-            roster.add(holder)
-        return State(trial, roster, self.shares.over(trial), self.policy, now, self.took)
+        return State(
+            trial, self.roster.copy(), self.shares.over(trial), self.policy, now, self.took
+        )
 
     def leave(self, holder: Holder) -> None:
         """Take a holder out of the books for good."""
@@ -195,7 +198,7 @@ class State:
 
     def _scheme_on(self, ask: Ask, model: str | None, *, waives_share: bool) -> Scheme | None:
         ground, claims = self._ground(ask, model, waives_share=waives_share)
-        if not ground.mask.any():
+        if not ground.mask.any() or not self._might_fit(ask, ground, claims):
             return None
         return cheapest(self._choices(ground, claims), claims, ground, self.snapshot.quotas)
 
@@ -232,12 +235,55 @@ class State:
         )
         return ground, claims
 
+    def _might_fit(self, ask: Ask, ground: Ground, claims: Claims) -> bool:
+        """Whether there is any hope; a quick look before single victims are weighed."""
+        if find(self._emptied_field(ask), ground.request) is None:
+            return False
+        groups: list[Movables] = []
+        reach: dict[str, float] = {}
+        caps: dict[str, float] = {"": inf}
+        for queue in self.roster.queues():
+            if claims.concerns(queue):
+                movables = self.roster.kept(queue, movables_of)
+                mine = claims.within_reach(queue, movables)
+                groups += mine
+                stake, most, cap = claims.most_from(queue, mine)
+                reach[stake] = reach.get(stake, 0) + most
+                caps[stake] = cap
+        idle = int(np.maximum(self.trial.free[GPUS][ground.mask], 0).sum())
+        hope = sum(min(most, caps[stake]) for stake, most in reach.items())
+        if idle + hope < ask.gpus:
+            return False
+        free = self.trial.free + freed(groups, len(ground.mask))
+        field = counted(ground.tree, ask.question.needs, free, ground.mask)
+        return find(field, ground.request) is not None
+
+    def _emptied_field(self, ask: Ask) -> Field:
+        """The room if everybody left who may be moved at all."""
+        stamp = (self.trial.version, self.roster.generation)
+        if self._emptied is None or self._emptied[0] != stamp:
+            groups = [
+                group
+                for queue in self.roster.queues()
+                for group in self.roster.kept(queue, movables_of).values()
+            ]
+            free = self.trial.free + freed(groups, self.trial.free.shape[1])
+            self._emptied = stamp, free, {}
+        _, free, fields = self._emptied
+        question = ask.question
+        key = (question.needs, question.rules)
+        if ask.within is not None:
+            return counted(self.snapshot.tree, question.needs, free, self.mask(ask))
+        if key not in fields:
+            fields[key] = counted(self.snapshot.tree, question.needs, free, self.mask(ask))
+        return fields[key]
+
     def _choices(self, ground: Ground, claims: Claims) -> list[list[Option]]:
         choices = []
-        for queue in sorted(self.roster.by_queue):
+        for queue in self.roster.queues():
             if not claims.concerns(queue):
                 continue
-            for holder in self.roster.by_queue[queue].values():
+            for holder in self.roster.of_queue(queue):
                 options = [o for o in claims.options(holder) if ground.is_useful(o)]
                 if options:
                     choices.append(options)
@@ -247,7 +293,7 @@ class State:
         """GPUs that might leave its own queue for it, at most."""
         return sum(
             holder.gpus
-            for holder in self.roster.by_queue.get(gang.queue, {}).values()
+            for holder in self.roster.of_queue(gang.queue)
             if holder.gang.is_preemptible and holder.gang.priority <= gang.priority
         )
 

@@ -38,6 +38,13 @@ class Taking:
         waits = [self._take(option, claimant) for option in options]
         return any(waits)
 
+    def has_room(self, ask: Ask, nodes: Sequence[int]) -> bool:
+        """Whether there is room on these nodes before anybody else has left."""
+        if not self._state.trial.is_split:
+            return True
+        counts = self._state.trial.field(ask.question.needs, ask.question.rules).counts[-1]
+        return all(counts[node] >= number for node, number in spread_of(nodes).items())
+
     def hold(self, holder: Holder, gain: Gain) -> None:
         """Give a running gang what it gains, or keep it in the book *after*."""
         gang = holder.gang
@@ -45,6 +52,7 @@ class Taking:
         self._state.trial.take(gang.queue, gang.needs, spread_of(gain.nodes), gang.user, books)
         if gain.is_claim:
             return
+        holder = self._state.roster.change(holder)
         if gain.ranks is None:
             holder.nodes += gain.nodes
         else:
@@ -81,9 +89,11 @@ class Taking:
         state.trial.give(gang.queue, gang.needs, option.spread, gang.user, books)
         if option.ranks is None:
             state.roster.remove(holder)
+            self._deeds.forget(gang.key)
             if not is_later:
                 self._return(holder, claimant)
         else:
+            holder = state.roster.change(holder)
             del holder.nodes[len(holder.nodes) - len(option.ranks) :]
             holder.is_asked = is_later
             if holder.is_fresh:

@@ -25,7 +25,8 @@ class Underway:
         self._leaving: dict[str, list[Holder]] = {}
         """Who was asked to leave, by claimant."""
         self._claims: dict[str, tuple[Gang, list[int]]] = {}
-        for holder in state.roster:
+        self._special = state.roster.special()
+        for holder in self._special:
             for leaving in holder.gang.leaving:
                 if leaving.claimant:
                     self._leaving.setdefault(leaving.claimant, []).append(holder)
@@ -34,10 +35,10 @@ class Underway:
         """Count whoever was asked to leave as gone, and every claim as taken, in the book *after*;
         drop what has no claimant any more.
         """
-        for holder in self._state.roster:
+        for holder in self._special:
             for leaving in holder.gang.leaving:
                 self._move(holder, leaving.ranks, -1)
-        gangs = [holder.gang for holder in self._state.roster]
+        gangs = [holder.gang for holder in self._special]
         for lane in self._state.snapshot.pending.values():
             gangs += [pending.gang for pending in lane if pending.gang.claim]
         position = self._state.snapshot.tree.position
@@ -86,7 +87,7 @@ class Underway:
             for leaving in holder.gang.leaving:
                 if leaving.claimant == claimant:
                     self._move(holder, leaving.ranks, 1)
-            holder.is_asked = any(
+            self._state.roster.change(holder).is_asked = any(
                 leaving.claimant in self._leaving or not leaving.claimant
                 for leaving in holder.gang.leaving
             )

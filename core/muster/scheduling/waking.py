@@ -20,14 +20,17 @@ def wake_at(state: State, waiting: Mapping[str, Sequence[Pending]]) -> float | N
 def _times(state: State, waiting: Mapping[str, Sequence[Pending]]) -> Iterator[float]:
     queues = state.snapshot.quotas.queues
     has_shields = bool(waiting) and any(queue.min_run_time > 0 for queue in queues.values())
-    for holder in state.roster:
+    for holder in state.roster.special():
         if holder.lacking and holder.gang.lost and holder.run.lost_at is not None:
             yield holder.run.lost_at + state.policy.replace_failed_for
-        if has_shields:
+    if has_shields:
+        for holder in state.roster:
             yield shield_ends(holder, state.snapshot.quotas)
-        queue = queues.get(holder.queue)
-        if queue and queue.order is Order.ATTAINED_SERVICE and holder.queue in waiting:
-            yield from _next_level(holder, state.now)
+    for name in waiting:
+        queue = queues.get(name)
+        if queue and queue.order is Order.ATTAINED_SERVICE:
+            for holder in state.roster.of_queue(name):
+                yield from _next_level(holder, state.now)
 
 
 def _next_level(holder: Holder, now: float) -> Iterator[float]:
