@@ -41,8 +41,10 @@ class Platform:
         """Where the explanation of a job is."""
         return f"/api/v1/namespaces/{self.stage.namespace}/jobs/{name}/explain"
 
-    async def explained(self, name: str, code: str) -> Json:
-        """The explanation of a job, once it has this code."""
+    async def explained(self, name: str, code: str, *, changes: int) -> Json:
+        """The explanation of a job, once it has this code and so many changes: the operator may
+        hear of a job before it hears of the nodes.
+        """
 
         async def probe() -> Json | None:
             answer = await self.client.get(self.path(name))
@@ -50,6 +52,7 @@ class Platform:
                 return None
             found = dict(answer.json())
             assert (code, "scheduler") == (found["code"], found["source"]), found
+            assert changes == len(found["changes"]), found
             return found
 
         found = await eventually(probe)

@@ -57,7 +57,7 @@ async def test_each_suggested_change_that_is_made_starts_the_job(platform: Platf
     await stage.add_nodes(1, rack="r1")
     topology = {"required": "rack"}
     await submit(platform, "wide", replicas=4, gpusPerReplica=4, topology=topology)
-    found = await platform.explained("wide", "NeverFits")
+    found = await platform.explained("wide", "NeverFits", changes=2)
     changes = {change["change"]: change["edits"] for change in found["changes"]}
 
     assert [
@@ -113,7 +113,7 @@ async def test_a_limit_that_is_raised_as_suggested_starts_the_job(platform: Plat
 
         await eventually(is_known)
         await submit(platform, "train", queue=queue, replicas=2, gpusPerReplica=4)
-        found = await platform.explained("train", "NeverFits")
+        found = await platform.explained("train", "NeverFits", changes=2)
         edit = found["changes"][-1]["edits"][0]
 
         assert ("Queue", queue, {"limit": 8}) == (edit["kind"], edit["name"], edit["spec"])
@@ -209,7 +209,7 @@ async def test_a_snapshot_is_what_the_scheduler_sees(platform: Platform, tmp_pat
     stage = platform.stage
     (name,) = await stage.add_nodes(1)
     await submit(platform, "train", gpusPerReplica=8)
-    found = await platform.explained("train", "NeverFits")
+    found = await platform.explained("train", "NeverFits", changes=1)
     code, out, err = await platform.command("snapshot")
     file = tmp_path / "snapshot.json"
     file.write_text(out)
@@ -251,7 +251,7 @@ async def _the_status_is_told(platform: Platform) -> None:
     stage = platform.stage
     await stage.add_nodes(1)
     await submit(platform, "train", replicas=3, gpusPerReplica=4)
-    await platform.explained("train", "NeverFits")
+    await platform.explained("train", "NeverFits", changes=1)
     await stage.becomes("Pending", reason="NeverFits")
     platform.processes.operator.kill()
     await asyncio.to_thread(platform.processes.operator.wait)
