@@ -46,7 +46,6 @@ class Invariants:
         self._held = Held()
         self._by_user: dict[tuple[str, str], int] = {}
         self._seen: dict[_State, int] = {}
-        self._last: tuple[_State, int] = (), 0
         self._changed = -1.0
         self._evictions = 0
 
@@ -126,8 +125,7 @@ class Invariants:
         """No state comes back by evictions alone."""
         evictions = sum(job.evictions for job in simulation.jobs.values())
         if snapshot.changed != self._changed:
-            # The state that the change met must not come back either.
-            self._changed, self._seen = snapshot.changed, dict([self._last])
+            self._changed, self._seen = snapshot.changed, {}
         state = tuple((gang.key, gang.placement or ()) for gang in snapshot.running)
         before = self._seen.setdefault(state, evictions)
         if before < evictions:
@@ -137,7 +135,6 @@ class Invariants:
                 "with nothing changed from outside",
             )
             self._seen[state] = evictions
-        self._last = state, evictions
 
     def _check_debts(self, events: Iterable[Event], simulation: Simulation) -> None:
         for event in events:

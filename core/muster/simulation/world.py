@@ -302,12 +302,12 @@ class World:
             for number, event in enumerate(self.events)
             if event.job == job.key and event.kind is Kind.STARTED
         )
-        told = self.events[:start]
-        for event in self.events[start:]:
-            if event.by == job.key:
-                told.append(replace(event, by=by))
-            elif event.job != job.key:
-                told.append(event)
+        told = [event for event in self.events[start:] if event.job != job.key]
+        # Whoever left for it left for the one that took its place.
+        told = [
+            replace(event, by=by) if event.by == job.key else event
+            for event in (*self.events[:start], *told)
+        ]
         self.events = told
 
     def _check_room(self, key: str, placement: Iterable[str]) -> None:

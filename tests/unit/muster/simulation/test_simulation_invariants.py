@@ -194,18 +194,21 @@ def test_a_requeue_is_for_nobody():
 
 
 def test_the_same_state_does_not_come_back_by_evictions():
-    found = broken(
-        Script(
-            (admit("a", "n1"),),
-            (),
-            (preempt("b", "a", "n1"), admit("b", "n1")),
-            (preempt("a", "b", "n1"), admit("a", "n1")),
-        ),
-        [gang("a", gpus=2), gang("b", gpus=2, submitted=60.0)],
-    )
+    def a_for_b(snapshot, policy, now):
+        """The two take turns once a minute, and nothing else happens."""
+        del policy
+        there = snapshot.running[0] if snapshot.running else None
+        if there is None:
+            return Plan((admit("a", "n1"),), wake_at=60.0)
+        if there.run.started == now:
+            return Plan(wake_at=now + 60.0)
+        other = "b" if there.key == "a" else "a"
+        return Plan((preempt(other, there.key, "n1"), admit(other, "n1")))
 
-    # b was started and displaced in one instant: it was not started, and a was moved for nothing.
-    assert any("the same state comes back after 1 evictions" in each for each in found)
+    found = broken(a_for_b, [gang("a", gpus=2), gang("b", gpus=2)])
+
+    message = "the same state comes back after 2 evictions, with nothing changed from outside"
+    assert f"at 2m: {message}" == found[0]
 
 
 def test_a_scheduler_that_never_settles_is_named_with_its_jobs():
