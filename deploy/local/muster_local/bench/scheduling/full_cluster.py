@@ -41,6 +41,8 @@ _FIXED: Final = 9
 """Nodes of each rack whose jobs may not be evicted."""
 _SHORT_OF: Final = 128
 """GPUs that a queue below its guarantee lacks."""
+_PRIORITIES: Final = (0, 0, 0, 10)
+"""Of pending jobs; those that run have the highest."""
 _PASSES: Final = 50
 _ENDS: Final = 30
 
@@ -156,7 +158,12 @@ def _fill(held: dict[str, int], size: int) -> Iterator[Gang]:
             for names in _placements(spots, each.gpus):
                 gang = pending(f"r{number}", queue, len(names), each, began)
                 limit = HOUR * dice.randint(60, 200) if dice.random() < 0.7 else None
-                gang = replace(gang, is_preemptible=not is_fixed, max_run_time=limit)
+                gang = replace(
+                    gang,
+                    is_preemptible=not is_fixed,
+                    max_run_time=limit,
+                    priority=max(_PRIORITIES),
+                )
                 yield running(gang, names, began)
                 number += 1
 
@@ -184,6 +191,6 @@ def _wanted(own: Sequence[Queue], held: dict[str, int], number: int) -> Iterator
             gang,
             topology=topology,
             user=f"{queue.name}-{dice.randrange(5)}",
-            priority=dice.choice((0, 0, 0, 10)),
+            priority=dice.choice(_PRIORITIES),
             max_run_time=HOUR * dice.randint(1, 48) if dice.random() < 0.7 else None,
         )
