@@ -12,7 +12,7 @@ from typing import NamedTuple
 from muster.scheduling.fit import Mask
 from muster.scheduling.gathering import Scheme
 from muster.scheduling.placement import Run
-from muster.scheduling.reservation import Reservation, earliest, end_of, spread_of_runs
+from muster.scheduling.reservation import Reservation, end_of, spread_of_runs
 from muster.scheduling.rights import Option
 from muster.scheduling.room import counted
 from muster.scheduling.snapshot import Question
@@ -53,8 +53,7 @@ class Backfill:
             mask = mask & ask.within
         if not mask.any() or any((mask & r.mask).any() for r in self.reservations):
             return
-        start = earliest(ask, self._state)
-        self.reservations.append(Reservation(ask, mask, start, self._state))
+        self.reservations.append(Reservation(ask, mask, self._state))
 
     def _could_use(self, question: Question) -> Mask:
         """The nodes that would take a replica if they were empty and up."""
@@ -73,7 +72,9 @@ class Backfill:
         if runs is None or not self.reservations:
             return Place(runs)
         now = self._state.now
-        kind = (ask.question, any(r.outlasts(ask, now) for r in self.reservations))
+        # Whoever may be evicted goes behind a reservation whenever that is.
+        is_bound = not ask.gang.is_preemptible
+        kind = (ask.question, is_bound and any(r.outlasts(ask, now) for r in self.reservations))
         if kind in self._held_up:
             return Place(None, is_held_up=True)
         within: Mask | None = None
@@ -105,7 +106,8 @@ class Backfill:
     ) -> None:
         """Count a gang that starts as still there at every reserved time that it outlasts."""
         for reservation in self.reservations:
-            if reservation.key != ask.gang.key and reservation.key not in behind:
+            is_other = reservation.key != ask.gang.key and reservation.key not in behind
+            if is_other and reservation.is_timed:
                 outlasts = reservation.outlasts(ask, self._state.now)
                 reservation.note(ask, spread if outlasts else {}, options)
 

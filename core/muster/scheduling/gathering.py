@@ -9,14 +9,15 @@ work than the best set, but it holds no victim that it does not need, and breaks
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from math import inf
 
 from muster.scheduling.amounts import GPUS, taken_by
-from muster.scheduling.ground import Ground, all_of
+from muster.scheduling.fit import Mask
+from muster.scheduling.ground import Ground
 from muster.scheduling.placement import Run, find, settle
 from muster.scheduling.plan import Right
 from muster.scheduling.quota import Quotas
 from muster.scheduling.rights import Budget, Claims, Option
+from muster.scheduling.room import Field
 from muster.scheduling.tree import natural
 
 _LOOKED_AT_AGAIN = 256
@@ -45,16 +46,21 @@ def scheme_of(options: Sequence[Option], rights: Sequence[Right], ground: Ground
 
 
 def gathered(
-    choices: Sequence[Sequence[Option]], claims: Claims, ground: Ground, quotas: Quotas
+    choices: Sequence[Sequence[Option]],
+    claims: Claims,
+    ground: Ground,
+    quotas: Quotas,
+    most: Field,
 ) -> Iterator[Scheme]:
-    """A scheme for each domain in which one was found."""
-    for domain in ground.domains(ground.field(all_of(choices))):
+    """A scheme for each domain in which one was found; *most* is the room at most."""
+    gains = most.counts[-1] > ground.field(()).counts[-1]
+    for domain in ground.domains(most):
         near = [_Unit(options) for options in choices if ground.is_near(options[-1], domain)]
         near.sort(key=lambda unit: unit.worth)
         gathering = _Gathering(claims, ground, quotas, domain)
         gathering.make_limit_room(near)
         if ground.is_plain:
-            gathering.node_by_node(near)
+            gathering.node_by_node(near, gains)
         else:
             gathering.one_by_one(near)
         scheme = gathering.settled()
@@ -106,8 +112,6 @@ class _Gathering:
         self._budget = Budget(claims, quotas)
         self._first, self._end = domain
         self._units: list[_Unit] = []
-        self._closed: dict[str, int] = {}
-        """GPUs that were refused to a queue: it gives no more than less of them."""
         self._needs = [(r, a) for r, a in enumerate(taken_by(ground.question.needs)) if a]
         self._free: dict[int, list[int]] = {}
         counts = ground.field(()).counts[-1]
@@ -123,13 +127,15 @@ class _Gathering:
                 if not self._take(unit, option):
                     break
 
-    def node_by_node(self, units: Sequence[_Unit]) -> None:
-        """Free the node where the next replica costs least, again and again."""
+    def node_by_node(self, units: Sequence[_Unit], gains: Mask) -> None:
+        """Free the node where the next replica costs least, again and again, of those that could
+        take more than now.
+        """
         on_node: dict[int, list[_Unit]] = {}
         cheapest: dict[int, float] = {}
         for unit in units:
             for node in unit.options[-1].spread:
-                if self._first <= node < self._end and self._ground.mask[node]:
+                if self._first <= node < self._end and gains[node]:
                     on_node.setdefault(node, []).append(unit)
                     # The units come in the order of what a GPU of theirs costs.
                     cheapest.setdefault(node, unit.worth[0])
@@ -145,7 +151,10 @@ class _Gathering:
             if actual is None:
                 continue
             if actual <= cost:
-                self._take_all(parts)
+                closed = self._take_all(parts)
+                if closed is not None:
+                    # Not this, and never again: what a queue may lose only gets less.
+                    on_node[node] = [unit for unit in on_node[node] if unit.queue != closed]
                 actual, _ = self._cost(node, on_node[node])
             if actual is not None:
                 heappush(costs, actual)
@@ -234,7 +243,7 @@ class _Gathering:
             option = unit.taken
             while any(amount > 0 for amount in lacking.values()):
                 following = unit.next_on(node, option)
-                if following is None or self._is_closed(unit, following):
+                if following is None:
                     break
                 _lessen(lacking, following, option, node)
                 option = following
@@ -257,33 +266,22 @@ class _Gathering:
         starts = tuple(sorted(-option.holder.started for _, option in needed))
         return (price, len(needed), starts, node), needed
 
-    def _is_closed(self, unit: _Unit, option: Option) -> bool:
-        """Whether as little as this was refused to the queue before."""
-        more = option.gpus - (unit.taken.gpus if unit.taken else 0)
-        return option.free_right is None and more >= self._closed.get(unit.queue, inf)
-
-    def _take_all(self, parts: Sequence[tuple[_Unit, Option]]) -> None:
-        """Take all that one replica costs, or nothing of it."""
+    def _take_all(self, parts: Sequence[tuple[_Unit, Option]]) -> str | None:
+        """Take all that one replica costs, or nothing of it; the queue that does not give it."""
         mark = self._budget.mark()
         for unit, option in parts:
-            if not self._may_take(unit, option):
+            if not self._budget.takes(option, unit.taken):
                 self._budget.rollback(mark)
-                return
+                return unit.queue
         for unit, option in parts:
             self._note(unit, option)
+        return None
 
     def _take(self, unit: _Unit, option: Option) -> bool:
-        if self._is_closed(unit, option) or not self._may_take(unit, option):
+        if not self._budget.takes(option, unit.taken):
             return False
         self._note(unit, option)
         return True
-
-    def _may_take(self, unit: _Unit, option: Option) -> bool:
-        if self._budget.takes(option, unit.taken):
-            return True
-        more = option.gpus - (unit.taken.gpus if unit.taken else 0)
-        self._closed[unit.queue] = min(self._closed.get(unit.queue, more), more)
-        return False
 
     def _note(self, unit: _Unit, option: Option) -> None:
         if unit.taken is None:

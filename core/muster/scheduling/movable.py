@@ -6,11 +6,11 @@ from, or as much of each queue as its rights allow.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from muster.scheduling.amounts import RESOURCES, Amounts, taken_by
+from muster.scheduling.amounts import GPUS, RESOURCES, Amounts, taken_by
 from muster.scheduling.holders import Holder
 from muster.scheduling.tree import Index
 
@@ -20,13 +20,30 @@ class Movables:
     """The preemptible holders of one queue at one priority."""
 
     nodes: Index
-    """The node of each holding; one holder has as many as it is on nodes."""
+    """The nodes that they hold something on, each once."""
     amounts: Amounts
-    """What is held there, a column for each holding."""
+    """What they hold there, a column for each node."""
+    most_on_node: int
+    """GPUs."""
     gpus: int
+    """Of all of them."""
     most_gpus: int
     """Of the largest holder."""
+    least_gpus: int
+    """Of the smallest holder."""
     has_surplus: bool
+
+    def may_give(self, gpus: float) -> bool:
+        """Whether one of them could leave if no more than so many GPUs may."""
+        return self.has_surplus or self.least_gpus <= gpus
+
+    def capped(self, gpus: float) -> "Movables":
+        """The same with at most so many GPUs on each node."""
+        if gpus >= self.most_on_node:
+            return self
+        amounts = self.amounts.copy()
+        amounts[GPUS] = np.minimum(amounts[GPUS], int(max(gpus, 0)))
+        return replace(self, amounts=amounts, most_on_node=int(max(gpus, 0)))
 
 
 def movables_of(holders: Iterable[Holder]) -> dict[int, Movables]:
@@ -56,18 +73,21 @@ def freed_on(nodes: Sequence[int] | Index, amounts: Amounts, size: int) -> Amoun
 
 
 def _movables(holders: Sequence[Holder]) -> Movables:
-    nodes: list[int] = []
-    columns: list[tuple[int, int, int, int]] = []
+    on_node: dict[int, list[int]] = {}
     for holder in holders:
-        gpus, cpu, memory, pods = taken_by(holder.gang.needs)
-        for node, n in holder.spread().items():
-            nodes.append(node)
-            columns.append((gpus * n, cpu * n, memory * n, pods * n))
+        each = taken_by(holder.gang.needs)
+        for node, replicas in holder.spread().items():
+            held = on_node.setdefault(node, [0] * RESOURCES)
+            for resource, amount in enumerate(each):
+                held[resource] += amount * replicas
     sizes = [holder.gpus for holder in holders]
+    amounts = np.array(list(on_node.values()), dtype=np.int64).reshape(-1, RESOURCES).T
     return Movables(
-        nodes=np.array(nodes, dtype=np.intp),
-        amounts=np.array(columns, dtype=np.int64).reshape(-1, RESOURCES).T,
+        nodes=np.array(list(on_node), dtype=np.intp),
+        amounts=amounts,
+        most_on_node=int(amounts[GPUS].max(initial=0)),
         gpus=sum(sizes),
         most_gpus=max(sizes),
+        least_gpus=min(sizes),
         has_surplus=any(holder.surplus for holder in holders),
     )

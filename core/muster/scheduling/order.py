@@ -16,8 +16,10 @@ from muster.scheduling.tree import natural
 from muster.scheduling.trial import Trial
 
 _GPU_HOUR = 3600.0
-_LEVEL_FACTOR = 4
-"""Levels of attained service: below 1, 4, 16, 64 ... GPU-hours."""
+_LEVEL_BOUNDS = (1 * _GPU_HOUR, 4 * _GPU_HOUR, 16 * _GPU_HOUR, 64 * _GPU_HOUR)
+"""Levels of attained service, in GPU-seconds. Few, and none above 64 GPU-hours: among long jobs,
+further levels only make them swap places (on the trace muri-3 the mean completion is a quarter
+longer with levels up to 1,024)."""
 
 
 _ROUNDING = 1e-3
@@ -25,17 +27,14 @@ _ROUNDING = 1e-3
 
 
 def level_of(gpu_seconds: float) -> int:
-    """The level of attained service: 0 below one GPU-hour, 1 below 4, 2 below 16, and so on."""
-    level, bound = 0, _GPU_HOUR
+    """The level of attained service: 0 below one GPU-hour, 1 below 4, and so on, 4 the last."""
     # A rounding error must not leave a gang just below a bound that it reached.
-    while gpu_seconds >= bound - _ROUNDING:
-        level, bound = level + 1, bound * _LEVEL_FACTOR
-    return level
+    return sum(gpu_seconds >= bound - _ROUNDING for bound in _LEVEL_BOUNDS)
 
 
 def bound_of(level: int) -> float:
-    """The GPU-seconds at which a gang leaves a level of attained service."""
-    return _GPU_HOUR * float(_LEVEL_FACTOR**level)
+    """The GPU-seconds at which a gang leaves a level of attained service; none for the last."""
+    return _LEVEL_BOUNDS[level] if level < len(_LEVEL_BOUNDS) else inf
 
 
 def remaining_of(gang: Gang) -> float:

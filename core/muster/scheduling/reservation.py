@@ -42,12 +42,25 @@ UNKNOWN = Start(inf)
 class Reservation:
     """The claim of one waiting gang to the nodes that it can use."""
 
-    def __init__(self, ask: Ask, mask: Mask, start: Start, state: State) -> None:
+    def __init__(self, ask: Ask, mask: Mask, state: State) -> None:
         """*mask* holds all nodes that it can use, those that are down among them."""
         self.ask = ask
         self.mask = mask
-        self.start = start
+        self._state = state
+        self._start: Start | None = None
         self._limited = frozenset(name for name, _ in _limits(state, ask.gang))
+
+    @property
+    def start(self) -> Start:
+        """When the gang can start; worked out when somebody asks, as most never do."""
+        if self._start is None:
+            self._start = earliest(self.ask, self._state)
+        return self._start
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether anybody has asked for its time."""
+        return self._start is not None
 
     @property
     def key(self) -> str:

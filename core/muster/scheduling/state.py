@@ -198,9 +198,13 @@ class State:
 
     def _scheme_on(self, ask: Ask, model: str | None, *, waives_share: bool) -> Scheme | None:
         ground, claims = self._ground(ask, model, waives_share=waives_share)
-        if not ground.mask.any() or not self._might_fit(ask, ground, claims):
+        if not ground.mask.any() or find(self._emptied_field(ask), ground.request) is None:
             return None
-        return cheapest(self._choices(ground, claims), claims, ground, self.snapshot.quotas)
+        most = self._most(ask, ground, claims)
+        if most is None or find(most, ground.request) is None:
+            return None
+        choices = self._choices(ground, claims)
+        return cheapest(choices, claims, ground, self.snapshot.quotas, most)
 
     def _ground(self, ask: Ask, model: str | None, *, waives_share: bool) -> tuple[Ground, Claims]:
         question, snapshot = ask.question, self.snapshot
@@ -235,10 +239,10 @@ class State:
         )
         return ground, claims
 
-    def _might_fit(self, ask: Ask, ground: Ground, claims: Claims) -> bool:
-        """Whether there is any hope; a quick look before single victims are weighed."""
-        if find(self._emptied_field(ask), ground.request) is None:
-            return False
+    def _most(self, ask: Ask, ground: Ground, claims: Claims) -> Field | None:
+        """The room if as much left as might, of each queue on each node; `None` if that is too
+        little in all. A quick look before single victims are weighed.
+        """
         groups: list[Movables] = []
         reach: dict[str, float] = {}
         caps: dict[str, float] = {"": inf}
@@ -246,17 +250,16 @@ class State:
             if claims.concerns(queue):
                 movables = self.roster.kept(queue, movables_of)
                 mine = claims.within_reach(queue, movables)
-                groups += mine
                 stake, most, cap = claims.most_from(queue, mine)
                 reach[stake] = reach.get(stake, 0) + most
                 caps[stake] = cap
+                groups += [g.capped(min(most, cap)) for g in mine if g.may_give(cap)]
         idle = int(np.maximum(self.trial.free[GPUS][ground.mask], 0).sum())
         hope = sum(min(most, caps[stake]) for stake, most in reach.items())
         if idle + hope < ask.gpus:
-            return False
+            return None
         free = self.trial.free + freed(groups, len(ground.mask))
-        field = counted(ground.tree, ask.question.needs, free, ground.mask)
-        return find(field, ground.request) is not None
+        return counted(ground.tree, ask.question.needs, free, ground.mask)
 
     def _emptied_field(self, ask: Ask) -> Field:
         """The room if everybody left who may be moved at all."""

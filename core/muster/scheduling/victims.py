@@ -12,6 +12,7 @@ from muster.scheduling.gathering import Scheme, gathered, scheme_of
 from muster.scheduling.ground import Ground, all_of
 from muster.scheduling.quota import Quotas
 from muster.scheduling.rights import Claims, Option
+from muster.scheduling.room import Field
 from muster.scheduling.tree import natural
 
 _ALL_LOOKED_AT = 1024
@@ -21,8 +22,12 @@ Choices = Sequence[Sequence[Option]]
 """The options of each holder, the lesser ones first, of which one may be taken."""
 
 
-def cheapest(choices: Choices, claims: Claims, ground: Ground, quotas: Quotas) -> Scheme | None:
-    """The cheapest allowed set; `None` if no set that was looked at makes room."""
+def cheapest(
+    choices: Choices, claims: Claims, ground: Ground, quotas: Quotas, most: Field
+) -> Scheme | None:
+    """The cheapest allowed set; `None` if no set that was looked at makes room. *most* is the room
+    that any set could make, at most.
+    """
     everything = all_of(choices)
     if not ground.keeps_limits(everything) or not ground.fits(everything):
         return None
@@ -31,7 +36,7 @@ def cheapest(choices: Choices, claims: Claims, ground: Ground, quotas: Quotas) -
         number *= len(options) + 1
     if number <= _ALL_LOOKED_AT:
         return _best_of_all(choices, claims, ground)
-    schemes = gathered(choices, claims, ground, quotas)
+    schemes = gathered(choices, claims, ground, quotas, most)
     return min(schemes, key=lambda scheme: rank_of(scheme.options), default=None)
 
 

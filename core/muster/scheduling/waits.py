@@ -5,7 +5,7 @@ from math import inf
 
 from muster.scheduling.explain import Reason, explain
 from muster.scheduling.plan import Wait, WaitReason
-from muster.scheduling.reservation import Reservation
+from muster.scheduling.reservation import UNKNOWN, Reservation, Start
 from muster.scheduling.snapshot import Pending, Question
 from muster.scheduling.state import Ask, State
 
@@ -22,6 +22,8 @@ def waits(
     memo = state.snapshot.memo
     last_said = memo.waits
     said = memo.waits = {}
+    if state.policy.max_explained <= 0:
+        return
     starts = {reservation.key: reservation.start for reservation in reservations}
     verdicts: dict[Question, Reason] = {}
     for queue in sorted(lanes):
@@ -36,15 +38,25 @@ def waits(
                     continue
                 ask = Ask(pending.gang, question, question.replicas)
                 verdict = verdicts[question] = explain(ask, state)
-            start = starts.get(key)
-            predicted = start.at if start is not None and start.at < inf else None
-            waits_for = start.waits_for if start is not None else ""
-            said[key] = _wait(last_said.get(key), Wait(key, *verdict, place, predicted, waits_for))
+            start = starts.get(key, UNKNOWN)
+            said[key] = _wait(last_said.get(key), key, verdict, place, start)
             yield said[key]
 
 
-def _wait(last: Wait | None, wait: Wait) -> Wait:
-    """The value of the last cycle where it says the same: to keep ten thousand equal values is
-    cheaper for everybody who compares them.
+def _wait(last: Wait | None, key: str, verdict: Reason, place: int, start: Start) -> Wait:
+    """The decision to wait; the value of the last cycle where it says the same.
+
+    To make ten thousand equal values anew takes longer than all the rest of a cycle.
     """
-    return last if last == wait else wait
+    reason, message = verdict
+    predicted = start.at if start.at < inf else None
+    if (
+        last is not None
+        and last.position == place
+        and last.reason is reason
+        and last.message == message
+        and last.predicted_start == predicted
+        and last.waits_for == start.waits_for
+    ):
+        return last
+    return Wait(key, reason, message, place, predicted, start.waits_for)

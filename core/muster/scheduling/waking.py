@@ -1,6 +1,7 @@
 """When time alone may change what a cycle decides."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 
 from muster.scheduling.holders import Holder
 from muster.scheduling.order import bound_of, level_of
@@ -13,7 +14,7 @@ def wake_at(state: State, waiting: Mapping[str, Sequence[Pending]]) -> float | N
     """The first such time after now: a gang has waited long enough for replacements, nobody is
     shielded from eviction any more, or a running gang leaves a level of attained service.
     """
-    times = (time for time in _times(state, waiting) if time > state.now)
+    times = (time for time in _times(state, waiting) if state.now < time < inf)
     return min(times, default=None)
 
 
