@@ -10,7 +10,7 @@ from typing import Final
 from muster.claims import Claim
 from muster.job_status import Attempt, Growth, JobStatus, Phase, Placement
 from muster.scheduling.plan import Admit, Grow
-from muster.scheduling.snapshot import Took
+from muster.scheduling.snapshot import Displaced, Took
 
 _MAX_GROWTHS: Final = 64
 _NOTHING: Final = Grow("", ())
@@ -29,6 +29,8 @@ class Decision:
     """Whether it gives up what it claimed before."""
     start: Admit | None = None
     growth: Grow | None = None
+    displaced: Displaced | None = None
+    """For whom it was not started after all, in the same instant."""
 
     def applied(self, status: JobStatus, *, gpus_per_replica: int, port: int = 0) -> JobStatus:
         """*status* once this is done; *port* is where the replicas of a new attempt meet."""
@@ -49,7 +51,7 @@ class Decision:
         if self.growth is not None:
             grown = with_growth(status, self.growth, now=self.at)
             return replace(grown, claim=None)
-        return replace(status, claim=claim)
+        return replace(status, claim=claim, displaced=self.displaced or status.displaced)
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from muster_operator.telling import line
 _log = logging.getLogger(__name__)
 _FAILED_SECONDS: Final = 1.0
 _SOONEST_SECONDS: Final = 0.05
+_AGAIN_SECONDS: Final = 0.5
 _MOST_ROUNDS: Final = 50
 
 
@@ -114,12 +115,13 @@ class Cycles:
             if not taken:
                 break
         else:
-            _log.error(line("undecided", rounds=_MOST_ROUNDS))
+            _log.error(line("undecided", rounds=_MOST_ROUNDS, last=plan.deeds))
             self._metrics.errors.labels("undecided").inc()
         waiting = sum(self._wait(decision) for decision in plan.waiting)
         if done or waiting:
             _log.info(line("planned", deeds=done, waiting=waiting))
-        self._wake(plan.wake_at, now)
+        # Deeds that could not be taken have to wait for a write that is under way.
+        self._wake(now + _AGAIN_SECONDS if plan.deeds else plan.wake_at, now)
         return plan
 
     def _wake(self, at: float | None, now: float) -> None:

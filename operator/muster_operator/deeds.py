@@ -12,6 +12,7 @@ from muster.claims import Ask, Asked, Claim
 from muster.decisions import Decision
 from muster.moments import whole_ms
 from muster.scheduling.plan import Admit, Deed, Grow, Preempt, Right, Victim, Withdraw
+from muster.scheduling.snapshot import Displaced
 from muster_operator.cache import Cache
 from muster_operator.metrics import Metrics
 from muster_operator.records import JobRecord
@@ -32,8 +33,8 @@ class Deeds:
     def take(self, deed: Deed, now: float, notice: float) -> bool:
         """Count *deed* as done; whether that changed anything. *notice* is in seconds."""
         record = self._cache.by_key(deed.gang)
-        if record is None or record.job is None:
-            return False
+        if record is None or record.job is None or record.is_committing:
+            return False  # what is being written now is seen first
         match deed:
             case Admit():
                 is_done = self._admit(record, deed, now)
@@ -57,7 +58,7 @@ class Deeds:
         if not self._cache.waits(record):
             return False
         record.words = None
-        self._decide(record, replace(self._before(record, now), start=deed))
+        self._decide(record, replace(self._before(record, now), start=deed, displaced=None))
         return True
 
     def _grow(self, record: JobRecord, deed: Grow, now: float) -> bool:
@@ -83,7 +84,7 @@ class Deeds:
     def _preempt(self, record: JobRecord, deed: Preempt, now: float, notice: float) -> bool:
         self._asks += 1
         at = whole_ms(now)
-        found = (self._ask(victim) for victim in deed.victims)
+        found = (self._ask(victim, deed.gang) for victim in deed.victims)
         asked = tuple(each for each in found if each is not None)
         name = f"{record.uid[:8]}-{int(at * 1000):x}-{self._asks % 1000}"
         asks = (Ask(name, at, whole_ms(now + notice), asked),) if asked else ()
@@ -94,13 +95,14 @@ class Deeds:
         self._decide(record, replace(decision, claim=claim))
         return True
 
-    def _ask(self, victim: Victim) -> Asked | None:
+    def _ask(self, victim: Victim, claimant: str) -> Asked | None:
         """Whom to ask, and for what; `None` where nothing of it has been written yet."""
         record = self._cache.by_key(victim.gang)
         if record is None or record.job is None:
             return None
         size = 0 if victim.ranks is None else min(victim.ranks)
-        self._cut_unwritten(record, size)
+        if record.decision is not None and not record.is_committing:
+            self._cut_unwritten(record, record.decision, size, claimant)
         placement = record.decided.placement
         if placement is None or len(placement.nodes) <= size:
             return None
@@ -109,15 +111,16 @@ class Deeds:
             ranks = tuple(rank for rank in ranks if rank < len(placement.nodes))
         return Asked(victim.gang, record.uid, placement.attempt, ranks, victim.right.value)
 
-    def _cut_unwritten(self, record: JobRecord, size: int) -> None:
+    def _cut_unwritten(
+        self, record: JobRecord, decision: Decision, size: int, claimant: str
+    ) -> None:
         """Take back replicas from *size* on of a start or growth that is not written."""
-        decision, placement = record.decision, record.status.placement
-        if decision is None:
-            return
+        placement = record.status.placement
         if decision.start is not None:
             left = decision.start.nodes[:size]
             start = replace(decision.start, nodes=left) if left else None
-            decision = replace(decision, start=start)
+            displaced = None if left else Displaced(claimant, self._cache.account.changed)
+            decision = replace(decision, start=start, displaced=displaced)
         elif decision.growth is not None and placement is not None:
             left = decision.growth.nodes[: max(0, size - len(placement.nodes))]
             growth = replace(decision.growth, nodes=left) if left else None

@@ -93,7 +93,7 @@ class Reconciler:
         """
         decision, job = record.decision, record.job
         assert decision is not None
-        before = record.status
+        before, record.is_committing = record.status, True
         try:
             if job is None or not _may_be(record, decision):
                 return False
@@ -109,6 +109,7 @@ class Reconciler:
                 self._admission.settled(record)
                 return False
         finally:
+            record.is_committing = False
             self._cache.decide(record, None)
         record.refusals = 0
         for victim in self._cache.victims_of(before, status):

@@ -47,6 +47,8 @@ class JobRecord:
     words_written_at: float = 0.0
     decision: Decision | None = None
     """Decided and not committed yet; it counts as done meanwhile."""
+    is_committing: bool = False
+    """Whether that is being written at this moment."""
     refusal: str | None = None
     """What the API server said to the pods of the current attempt."""
     refusals: int = 0
