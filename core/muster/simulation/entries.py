@@ -109,6 +109,10 @@ class Entry:
         """Whether the field is given; an empty one counts as left out."""
         return self._raw.get(name) is not None
 
+    def names_field(self, name: str) -> bool:
+        """Whether the field is there, be it empty."""
+        return name in self._raw
+
     def get(self, name: str) -> object:
         """The field as it was given."""
         return self._raw.get(name)

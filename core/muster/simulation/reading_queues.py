@@ -53,24 +53,12 @@ def _check_parents(name: str, entry: Entry, queues: Mapping[str, Queue]) -> None
 
 
 def quota_of(entry: Entry) -> Mapping[str, Any]:
-    """The settings of a queue that are given, as fields of `Queue`."""
-    fields: dict[str, Any] = {}
-    for name, total, by_model in (
-        ("guaranteed", "guaranteed", "guaranteed_by_model"),
-        ("limit", "limit", "limit_by_model"),
-    ):
-        if not entry.has(name):
-            continue
-        is_by_model = isinstance(entry.get(name), Mapping)
-        nothing = 0 if total == "guaranteed" else None
-        fields[total] = nothing if is_by_model else entry.whole(name)
-        fields[by_model] = entry.counts(name) if is_by_model else {}
+    """The settings of a queue that are given, as fields of `Queue`; an empty limit is none."""
+    fields: dict[str, Any] = {**_limits_of(entry)}
     if entry.has("weight"):
         fields["weight"] = entry.number("weight", least=0, default=1.0)
     if (order := entry.word("order", Order)) is not None:
         fields["order"] = Order(order)
-    if entry.has("perUserLimit"):
-        fields["per_user_limit"] = entry.whole("perUserLimit")
     if (shield := entry.seconds("minRunTimeBeforePreemption")) is not None:
         fields["min_run_time"] = shield
     if entry.has("paused"):
@@ -81,3 +69,29 @@ def quota_of(entry: Entry) -> Mapping[str, Any]:
             for word in entry.names("tieBreak")
         )
     return fields
+
+
+def _limits_of(entry: Entry) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if entry.names_field("guaranteed"):
+        fields["guaranteed"] = _total(entry, "guaranteed") or 0
+        fields["guaranteed_by_model"] = _by_model(entry, "guaranteed")
+    if entry.names_field("limit"):
+        fields["limit"] = _total(entry, "limit")
+        fields["limit_by_model"] = _by_model(entry, "limit")
+    if entry.names_field("perUserLimit"):
+        fields["per_user_limit"] = _total(entry, "perUserLimit")
+    return fields
+
+
+def _total(entry: Entry, name: str) -> int | None:
+    is_total = entry.has(name) and not _is_by_model(entry, name)
+    return entry.whole(name) if is_total else None
+
+
+def _by_model(entry: Entry, name: str) -> dict[str, int]:
+    return entry.counts(name) if _is_by_model(entry, name) else {}
+
+
+def _is_by_model(entry: Entry, name: str) -> bool:
+    return name != "perUserLimit" and isinstance(entry.get(name), Mapping)

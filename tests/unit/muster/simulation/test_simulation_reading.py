@@ -171,6 +171,7 @@ def test_jobs_and_events_are_read():
                 {"at": "1m", "node": "n1", "becomes": "drained"},
                 {"at": "2m", "queue": "default", "set": {"limit": 4, "paused": True}},
                 {"at": "3m", "job": "b", "set": {"suspend": False}},
+                {"at": "4m", "queue": "default", "set": {"limit": None, "perUserLimit": None}},
             ],
         )
     )
@@ -191,4 +192,7 @@ def test_jobs_and_events_are_read():
         NodeEvent(60.0, "n1", Becomes.DRAINED),
         QueueEvent(120.0, "default", {"limit": 4, "limit_by_model": {}, "is_paused": True}),
         JobEvent(180.0, "b", is_suspended=False),
+        QueueEvent(
+            240.0, "default", {"limit": None, "limit_by_model": {}, "per_user_limit": None}
+        ),
     )
