@@ -34,6 +34,7 @@ check: setup  ## Format, lint, types, layers, the chart, and generated files in 
 	@$(bin)/python deploy/examples/generate.py --check
 	@if command -v helm >/dev/null; then helm lint --quiet charts/muster; fi
 
-bench: setup  ## Measure throughput against bare pod creation; figures go to build/bench.json
+bench: setup  ## Measure scheduling, real traces and throughput into build/bench.json (about an hour)
 	@mkdir -p build
-	@$(bin)/muster bench cluster --nodes 500 --gangs 500 --gang-size 8 -o json | tee build/bench.json
+	@$(bin)/python -m muster_local.bench.record build/bench.json
+	@$(bin)/python -m muster_local.bench.tables build/bench.json README.md docs/benchmarks.md

@@ -80,10 +80,9 @@ def share(
         for tenant, quota in dealt.items()
     ] or [Queue(DEFAULT_QUEUE, order=setting.order)]
     cluster = Cluster.of(nodes=_nodes(setting.nodes, setting.gpus), queues=queues)
-    teller, ledger = _Teller(tell, len(jobs)), Ledger()
+    teller, ledger = _Teller(tell, len(jobs)), Ledger(setting.policy(tells_reasons=True))
     watchers: tuple[Watcher, ...] = (teller, ledger) if dealt else (teller,)
-    policy = setting.policy(tells_reasons=bool(dealt))
-    return _fates(cluster, jobs, setting, policy, watchers), ledger
+    return _fates(cluster, jobs, setting, watchers), ledger
 
 
 def alone(jobs: Sequence[TraceJob], quota: int, setting: Setting) -> list[Fate]:
@@ -92,19 +91,22 @@ def alone(jobs: Sequence[TraceJob], quota: int, setting: Setting) -> list[Fate]:
     nodes = _nodes(full, setting.gpus) + ([Node("rest", rest)] if rest else [])
     cluster = Cluster.of(nodes=nodes, queues=[Queue(DEFAULT_QUEUE, order=setting.order)])
     jobs = [replace(job, tenant=DEFAULT_QUEUE) for job in jobs]
-    return _fates(cluster, jobs, setting, setting.policy(tells_reasons=False), ())
+    return _fates(cluster, jobs, setting, ())
 
 
 def _fates(
     cluster: Cluster,
     jobs: Sequence[TraceJob],
     setting: Setting,
-    policy: Policy,
     watchers: tuple[Watcher, ...],
 ) -> list[Fate]:
     start = min(job.submitted for job in jobs) if jobs else 0.0
     simulation = Simulation(
-        cluster, policy, start=start, restart_cost=setting.restart_cost, watchers=watchers
+        cluster,
+        setting.policy(tells_reasons=False),
+        start=start,
+        restart_cost=setting.restart_cost,
+        watchers=watchers,
     )
     for number, job in enumerate(jobs):
         seconds = min(job.seconds, setting.cut) if setting.cut is not None else job.seconds
