@@ -6,9 +6,31 @@ from typing import Any
 
 from muster.scheduling.cluster import Cluster
 from muster.scheduling.cycle import plan_cycle
-from muster.scheduling.plan import Plan
+from muster.scheduling.plan import (
+    Admit,
+    Deed,
+    Grow,
+    Leave,
+    Plan,
+    Preempt,
+    Replace,
+    Requeue,
+    Shrink,
+    Victim,
+    Withdraw,
+)
 from muster.scheduling.policy import Policy
-from muster.scheduling.snapshot import Gang, Level, Needs, Node, NodeRules, Queue, TopologyRequest
+from muster.scheduling.snapshot import (
+    NOWHERE,
+    Gang,
+    Level,
+    Needs,
+    Node,
+    NodeRules,
+    Queue,
+    Run,
+    TopologyRequest,
+)
 
 RACKS = (Level("rack", "rack"),)
 BLOCKS = (Level("block", "block"), Level("rack", "rack"))
@@ -82,3 +104,57 @@ def carry_out(cluster: Cluster, plan: Plan, gangs: Iterable[Gang]) -> None:
     by_key = {gang_.key: gang_ for gang_ in gangs}
     for admit in plan.admitted:
         cluster.upsert_gang(replace(by_key[admit.gang], placement=admit.nodes))
+
+
+NOW = 36_000.0
+"""When the tests of decisions over time decide."""
+AT_ONCE = Policy(reservation=False, leaves_at_once=True)
+RESERVED = Policy(leaves_at_once=True)
+NOTICE = Policy(reservation=False, notice=30.0)
+
+
+def running(name: str, placement: str, gpus: int = 1, *, ago: float = 3600.0, **more: Any) -> Gang:
+    """A gang that was started so many seconds before `NOW`; `saved` and `eta` are about it."""
+    seats = tuple(NOWHERE if seat == "-" else seat for seat in placement.split())
+    fields = ("saved", "eta", "behind", "grown_behind", "took", "lost_at")
+    about: dict[str, Any] = {field: more.pop(field) for field in fields if field in more}
+    replicas = more.pop("replicas", len(seats))
+    started = gang(name, replicas, gpus, submitted=NOW - ago, **more)
+    return replace(started, placement=seats, run=Run(NOW - ago, **about))
+
+
+def decided(cluster: Cluster, policy: Policy = AT_ONCE) -> list[str]:
+    """What the next cycle decides, in words, and who waits, in order."""
+    plan = plan_cycle(cluster.snapshot(), policy, NOW)
+    return [_in_words(deed) for deed in plan.deeds] + [f"{w.gang} waits" for w in plan.waiting]
+
+
+def _in_words(deed: Deed) -> str:
+    match deed:
+        case Admit():
+            behind = f" behind {' '.join(deed.behind)}" if deed.behind else ""
+            return f"{deed.gang} starts on {' '.join(deed.nodes)}{behind}"
+        case Preempt():
+            victims = " and ".join(_of_victim(victim) for victim in deed.victims)
+            return f"{deed.gang} takes {victims}"
+        case Grow():
+            return f"{deed.gang} grows on {' '.join(deed.nodes)}"
+        case Replace():
+            return f"{deed.gang} puts {_ranks(deed.ranks)} on {' '.join(deed.nodes)}"
+        case Shrink():
+            return f"{deed.gang} goes on without {_ranks(deed.ranks)}"
+        case Leave():
+            return f"{deed.gang} leaves with {_ranks(deed.ranks)}"
+        case Requeue():
+            return f"{deed.gang} is requeued"
+        case Withdraw():
+            return f"{deed.gang} claims no more"
+
+
+def _of_victim(victim: Victim) -> str:
+    ranks = "" if victim.ranks is None else f" {_ranks(victim.ranks)}"
+    return f"{victim.gang}{ranks} by {victim.right.value}"
+
+
+def _ranks(ranks: Iterable[int]) -> str:
+    return ",".join(map(str, ranks))
