@@ -170,12 +170,14 @@ class Cluster:
         """Take in a queue, or what changed about it."""
         if self._accounts.set_queue(queue):
             self._lanes.reorder(queue.name, queue.order)
+            self._lanes.limit_users(are_limited=self._accounts.are_users_limited)
             self._changed()
 
     def remove_queue(self, name: str) -> None:
         """Forget a queue. Its gangs stay: the placed ones keep their place, the others wait."""
         if self._accounts.drop_queue(name):
             self._lanes.reorder(name, self._accounts.order_of(name))
+            self._lanes.limit_users(are_limited=self._accounts.are_users_limited)
             self._changed()
 
     def upsert_gang(self, gang: Gang) -> None:

@@ -14,6 +14,7 @@ Equal questions are asked once: what did not fit does not fit until something co
 
 from bisect import insort
 from collections.abc import Sequence
+from math import inf
 
 from muster.scheduling.backfill import Backfill, Place
 from muster.scheduling.deeds import Deeds, Start, victims_of
@@ -68,8 +69,8 @@ class _Cycle:
         """Gangs that make nobody leave in this cycle."""
         self._deeds = Deeds(snapshot.tree)
         self._lanes: dict[str, Sequence[Pending]] = dict(snapshot.pending)
-        self._refused: set[Question] = set()
-        """What has no place, and has none until something comes free."""
+        self._refused: dict[Question, float] = {}
+        """What has no place, and has none until something comes free: up to which priority."""
         self._never: dict[Question, bool] = {}
         self._claimants: set[str] = set()
         self._evictions: dict[str, int] = {}
@@ -123,7 +124,7 @@ class _Cycle:
                 self._state.shares,
                 self._state.trial,
                 self._state.judged_on,
-                self._refused.__contains__,
+                self._is_refused,
             )
             has_freed = False
             for pending in turns:
@@ -132,10 +133,10 @@ class _Cycle:
     def _consider(self, pending: Pending) -> bool:
         """Start the gang if it can; whether anybody had to leave for it."""
         gang, question = pending.gang, pending.question
-        if question in self._refused or gang.key in self._claimants:
+        if self._is_refused(pending) or gang.key in self._claimants:
             return False
         if obstacle(question, self._state.trial) is not None:
-            self._refused.add(question)
+            self._refused[question] = inf
             return False
         ask = Ask(gang, question, question.replicas)
         place = self._backfill.place(ask)
@@ -148,9 +149,12 @@ class _Cycle:
                 self._evict(pending, ask, scheme)
                 return True
             if scheme is None and gang.displaced is None and not place.is_held_up:
-                self._refused.add(question)
+                self._refused[question] = gang.priority
         self._reserve(ask)
         return False
+
+    def _is_refused(self, pending: Pending) -> bool:
+        return pending.gang.priority <= self._refused.get(pending.question, -inf)
 
     def _reserve(self, ask: Ask) -> None:
         if self._state.policy.reservation:

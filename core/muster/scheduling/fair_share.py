@@ -8,6 +8,7 @@ what started or left in this instant counts in full.
 
 from dataclasses import dataclass
 from math import inf
+from typing import cast
 
 from muster.scheduling.policy import Policy
 from muster.scheduling.snapshot import Snapshot
@@ -112,6 +113,12 @@ class Shares:
 
     def rivals(self, claimant: str, victim: str) -> tuple[str, Stake, Stake]:
         """The common ancestor of two queues, and the two below it that are compared."""
+        found = self._quotas.rivals.get((claimant, victim))
+        if found is None:
+            found = self._quotas.rivals[claimant, victim] = self._compared(claimant, victim)
+        return cast("tuple[str, Stake, Stake]", found)
+
+    def _compared(self, claimant: str, victim: str) -> tuple[str, Stake, Stake]:
         ours, theirs = self._quotas.lineage(claimant), self._quotas.lineage(victim)
         common = next((name for name in ours if name in theirs), ROOT)
         return common, _below(ours, common), _below(theirs, common)

@@ -15,7 +15,7 @@ from muster.scheduling.snapshot import (
     TopologyRequest,
 )
 
-_Key = tuple[str, Needs, NodeRules, TopologyRequest, int, bool, str, int, bool, str]
+_Key = tuple[str, Needs, NodeRules, TopologyRequest, int, bool, str, str]
 
 
 class Lanes:
@@ -28,6 +28,7 @@ class Lanes:
         self._pending: Mapping[str, tuple[Pending, ...]] | None = None
         self._questions: dict[_Key, Question] = {}
         self._askers: dict[Question, tuple[int, _Key]] = {}
+        self._are_users_limited = False
         self._keys: list[str] = []
         self._placed: list[Gang] = []
         """In the order of the keys."""
@@ -71,6 +72,18 @@ class Lanes:
         self._waiting.update((pending.gang.key, pending) for pending in lane)
         self._forget(queue)
 
+    def limit_users(self, *, are_limited: bool) -> None:
+        """Tell gangs of different users apart, or not, in what they ask."""
+        if are_limited == self._are_users_limited:
+            return
+        self._are_users_limited = are_limited
+        self._questions.clear()
+        self._askers.clear()
+        for queue, lane in self._lanes.items():
+            lane[:] = [Pending(p.turn, p.gang, self._asked(p.gang)) for p in lane]
+            self._waiting.update((pending.gang.key, pending) for pending in lane)
+            self._forget(queue)
+
     def pending(self) -> Mapping[str, tuple[Pending, ...]]:
         """The pending gangs of each queue that has any, by the name of the queue."""
         if self._pending is None:
@@ -98,9 +111,7 @@ class Lanes:
             gang.topology,
             gang.min_replicas,
             gang.is_suspended,
-            gang.user,
-            gang.priority,
-            gang.is_preemptible,
+            gang.user if self._are_users_limited else "",
             gang.held_back,
         )
         question = self._questions.get(key)

@@ -31,7 +31,13 @@ class Movables:
     """Of the largest holder."""
     least_gpus: int
     """Of the smallest holder."""
-    has_surplus: bool
+    surplus_gpus: int
+    """Of replicas beyond the minimum."""
+
+    @property
+    def has_surplus(self) -> bool:
+        """Whether one of them has more than its minimum."""
+        return self.surplus_gpus > 0
 
     def may_give(self, gpus: float) -> bool:
         """Whether one of them could leave if no more than so many GPUs may."""
@@ -89,5 +95,5 @@ def _movables(holders: Sequence[Holder]) -> Movables:
         gpus=sum(sizes),
         most_gpus=max(sizes),
         least_gpus=min(sizes),
-        has_surplus=any(holder.surplus for holder in holders),
+        surplus_gpus=sum(holder.surplus * holder.gang.needs.gpus for holder in holders),
     )

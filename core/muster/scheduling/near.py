@@ -19,8 +19,6 @@ def question_of(gang: Gang, replicas: int) -> Question:
         topology=TopologyRequest(),
         replicas=replicas,
         user=gang.user,
-        priority=gang.priority,
-        is_preemptible=gang.is_preemptible,
     )
 
 

@@ -76,10 +76,10 @@ class Turns:
         shares: Shares,
         trial: Trial,
         judged_on: Callable[[Question], str | None],
-        is_refused: Callable[[Question], bool],
+        is_refused: Callable[[Pending], bool],
     ) -> None:
-        """*judged_on* gives the GPU model of a question; gangs whose question *is_refused* when
-        their turn comes are passed over.
+        """*judged_on* gives the GPU model of a question; gangs that are refused already when their
+        turn comes are passed over.
         """
         self._shares = shares
         self._trial = trial
@@ -127,7 +127,7 @@ class Turns:
     def _advance(self, branch: "_Branch") -> None:
         """Take the next gang of the branch's own lane that is not refused already."""
         branch.head = next(
-            (pending for pending in branch.lane if not self._is_refused(pending.question)), None
+            (pending for pending in branch.lane if not self._is_refused(pending)), None
         )
 
     def _enter(self, branch: "_Branch") -> None:

@@ -52,6 +52,8 @@ class Quotas:
         # A cluster without this object still takes the jobs that name no queue.
         self.queues = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE), **queues}
         self._lineages = {name: tuple(self._climb(name)) for name in self.queues}
+        self.rivals: dict[tuple[str, str], object] = {}
+        """Kept by `Shares`: for two queues, who of them and above them are compared."""
         self._children: dict[str, list[str]] = {}
         for name in sorted(self.queues):
             lineage = self._lineages[name]
@@ -174,6 +176,11 @@ class Accounts:
             return False
         self._quotas = None
         return True
+
+    @property
+    def are_users_limited(self) -> bool:
+        """Whether any queue limits what one user holds."""
+        return any(queue.per_user_limit is not None for queue in self.queues.values())
 
     def order_of(self, queue: str) -> Order:
         """In which order the jobs of a queue go."""

@@ -101,7 +101,8 @@ class Claims:
         self._took = took
         self._own_relief = own_relief
         self._has_reserved = has_reserved
-        self._rivals: dict[str, tuple[str, Stake, Stake]] = {}
+        self._reliefs: dict[str, int] = {}
+        self._open: dict[tuple[str, Stake], bool] = {}
         self._reclaimable: dict[str, bool] = {}
         gang, changed = claimant.gang, snapshot.changed
         displaced = gang.displaced
@@ -199,10 +200,21 @@ class Claims:
     def _works_out(self, queue: str) -> bool:
         common, ours, theirs = self.rivals(queue)
         claimant, shares = self.claimant, self._shares
-        model = claimant.model
-        if any(
-            shares.within_guarantee(name, model, 0) for name in shares.path_below(queue, common)
-        ):
+        return self._is_open_stake(common, ours, theirs) and not any(
+            shares.within_guarantee(name, claimant.model, 0)
+            for name in shares.path_below(queue, common)
+        )
+
+    def _is_open_stake(self, common: str, ours: Stake, theirs: Stake) -> bool:
+        found = self._open.get((common, theirs))
+        if found is None:
+            found = self._open[common, theirs] = self._is_open(common, ours, theirs)
+        return found
+
+    def _is_open(self, common: str, ours: Stake, theirs: Stake) -> bool:
+        """Whether anything might be reclaimed from a branch of the tree of queues."""
+        claimant, shares, model = self.claimant, self._shares, self.claimant.model
+        if not theirs.is_own and shares.within_guarantee(theirs.queue, model, 0):
             return False
         if claimant.waives_share:
             return True
@@ -223,16 +235,31 @@ class Claims:
 
     def _relief(self, name: str) -> int:
         """GPUs that might leave a queue above the claimant's, or its own, at most."""
-        own = self.claimant.gang.queue
-        rest = self._shares.held(name, None) - self._shares.held(own, None)
-        return self._own_relief + (rest if name != own else 0)
+        found = self._reliefs.get(name)
+        if found is None:
+            found = self._reliefs[name] = self._relief_of(name)
+        return found
+
+    def _relief_of(self, name: str) -> int:
+        lineage = self._quotas.lineage(self.claimant.gang.queue)
+        place = lineage.index(name)
+        if not place:
+            return self._own_relief
+        below, shares = lineage[place - 1], self._shares
+        relief = self._relief(below)
+        rest = shares.held(name, None) - shares.held(below, None)
+        for child in shares.children(name):
+            if child != below:
+                held = shares.held(child, None)
+                rest -= held
+                if self._is_open_stake(name, Stake(below), Stake(child)):
+                    relief += held
+        # What is left are the jobs of the queue itself.
+        return relief + rest
 
     def rivals(self, queue: str) -> tuple[str, Stake, Stake]:
         """The common ancestor with a victim's queue, and the two that are compared."""
-        found = self._rivals.get(queue)
-        if found is None:
-            found = self._rivals[queue] = self._shares.rivals(self.claimant.gang.queue, queue)
-        return found
+        return self._shares.rivals(self.claimant.gang.queue, queue)
 
     def _option(
         self, holder: Holder, ranks: tuple[int, ...] | None, right: Right | None

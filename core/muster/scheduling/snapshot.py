@@ -300,8 +300,7 @@ class Question:
     """What must start together: the gang's minimum."""
     is_suspended: bool = False
     user: str = ""
-    priority: int = 0
-    is_preemptible: bool = True
+    """Who asks; empty where no queue limits what one user holds."""
     held_back: str = ""
 
 

@@ -168,6 +168,13 @@ class State:
                 return remaining_of(gang)
         return inf
 
+    def priority_that_counts(self, gang: Gang) -> int | None:
+        """The priority of a gang, where it makes a difference: somebody in its queue has a lower
+        one.
+        """
+        movables = self.roster.kept(gang.queue, movables_of)
+        return gang.priority if min(movables, default=gang.priority) < gang.priority else None
+
     def _barred(self, ask: Ask) -> set[str] | None:
         """The GPU models that limits keep it from; `None` where they keep it from all."""
         quotas, question = self.snapshot.quotas, ask.question
@@ -294,11 +301,17 @@ class State:
 
     def _own_relief(self, gang: Gang) -> int:
         """GPUs that might leave its own queue for it, at most."""
-        return sum(
-            holder.gpus
-            for holder in self.roster.of_queue(gang.queue)
-            if holder.gang.is_preemptible and holder.gang.priority <= gang.priority
-        )
+        queue = self.snapshot.quotas.queues.get(gang.queue)
+        # A queue that is ordered by more than submission lets gangs of one priority preempt.
+        bound = gang.priority + (queue is not None and queue.order is not Order.FIFO)
+        is_behind = self.roster.is_behind(gang.key)
+        relief = 0
+        for priority, movables in self.roster.kept(gang.queue, movables_of).items():
+            if priority < bound or is_behind:
+                relief += movables.gpus
+            elif priority == gang.priority:
+                relief += movables.surplus_gpus
+        return relief
 
     def _without_model(self) -> Mask:
         models = self.snapshot.columns.models

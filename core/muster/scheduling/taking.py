@@ -127,8 +127,6 @@ class Taking:
             replicas=gang.min_replicas,
             is_suspended=gang.is_suspended,
             user=gang.user,
-            priority=gang.priority,
-            is_preemptible=gang.is_preemptible,
             held_back=gang.held_back,
         )
         turn = turn_of(gang, queue.order) if queue else turn_of(gang)

@@ -25,19 +25,20 @@ def waits(
     if state.policy.max_explained <= 0:
         return
     starts = {reservation.key: reservation.start for reservation in reservations}
-    verdicts: dict[Question, Reason] = {}
+    verdicts: dict[tuple[Question, int | None], Reason] = {}
     for queue in sorted(lanes):
         for place, pending in enumerate(lanes[queue], start=1):
             key, question = pending.gang.key, pending.question
             if key in claimants:
                 verdict: Reason | None = (WaitReason.WAITING_FOR_PREEMPTION, _ABOUT_TO_LEAVE)
             else:
-                verdict = verdicts.get(question)
+                kind = (question, state.priority_that_counts(pending.gang))
+                verdict = verdicts.get(kind)
             if verdict is None:
                 if len(verdicts) >= state.policy.max_explained:
                     continue
                 ask = Ask(pending.gang, question, question.replicas)
-                verdict = verdicts[question] = explain(ask, state)
+                verdict = verdicts[kind] = explain(ask, state)
             start = starts.get(key, UNKNOWN)
             said[key] = _wait(last_said.get(key), key, verdict, place, start)
             yield said[key]
