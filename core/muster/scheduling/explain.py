@@ -62,7 +62,7 @@ def explain(ask: Ask, state: State) -> Reason:
     shortage = _shortage(question, trial)
     if shortage is None:
         return WaitReason.FRAGMENTED, _pieces(question, trial)
-    if state.scheme(ask, waives_share=True) is not None:
+    if state.is_share_alone_in_the_way(ask):
         return WaitReason.QUEUE_SHARE, _entitled(question, shortage)
     return WaitReason.INSUFFICIENT_CAPACITY, shortage
 

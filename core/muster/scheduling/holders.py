@@ -195,6 +195,9 @@ class Roster:
     def __contains__(self, key: str) -> bool:
         return key in self._own or (key in self._base.by_key and key not in self._gone)
 
+    def __len__(self) -> int:
+        return len(self._base.by_key) - len(self._gone) + len(self._own)
+
     def get(self, key: str) -> Holder | None:
         """The holder of this key."""
         own = self._own.get(key)

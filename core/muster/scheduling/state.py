@@ -26,6 +26,9 @@ from muster.scheduling.snapshot import Gang, Order, Question, Snapshot, Topology
 from muster.scheduling.trial import Trial
 from muster.scheduling.victims import cheapest, rank_of
 
+_MANY = 256
+"""Running gangs above which an explanation does not weigh single victims."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ask:
@@ -117,7 +120,7 @@ class State:
         spot = find(field, request, ties)
         return None if spot is None else settle(field, request, spot, ties)
 
-    def scheme(self, ask: Ask, *, waives_share: bool = False) -> Scheme | None:
+    def scheme(self, ask: Ask) -> Scheme | None:
         """Who leaves, at the least cost, so that it can start; `None` if nobody may.
 
         A scheme without victims means that it only has to wait for those who are leaving.
@@ -125,12 +128,26 @@ class State:
         models: tuple[str | None, ...] = (None,)
         if self.snapshot.quotas.is_by_model:
             models = self.snapshot.columns.models_of(ask.question.rules)
-        found = [
-            scheme
-            for model in models
-            if (scheme := self._scheme_on(ask, model, waives_share=waives_share)) is not None
-        ]
+        found = [scheme for model in models if (scheme := self._scheme_on(ask, model)) is not None]
         return min(found, key=lambda scheme: rank_of(scheme.options), default=None)
+
+    def is_share_alone_in_the_way(self, ask: Ask) -> bool:
+        """Whether it would start if the share rule alone did not exist. Where very many could have
+        to leave, that is judged by what all of them hold.
+        """
+        models: tuple[str | None, ...] = (None,)
+        if self.snapshot.quotas.is_by_model:
+            models = self.snapshot.columns.models_of(ask.question.rules)
+        for model in models:
+            ground, claims = self._ground(ask, model, waives_share=True)
+            if not ground.mask.any() or find(self._emptied_field(ask), ground.request) is None:
+                continue
+            most = self._most(ask, ground, claims)
+            if most is None or find(most, ground.request) is None:
+                continue
+            if len(self.roster) > _MANY or self._scheme_on(ask, model, waives_share=True):
+                return True
+        return False
 
     def within_guarantee(self, ask: Ask, other: str) -> bool:
         """Whether the request is within the guarantee of its queue, and of those above it up to
@@ -203,7 +220,9 @@ class State:
                 found[key] = max(found.get(key, 0), last.all_gpus)
         return found
 
-    def _scheme_on(self, ask: Ask, model: str | None, *, waives_share: bool) -> Scheme | None:
+    def _scheme_on(
+        self, ask: Ask, model: str | None, *, waives_share: bool = False
+    ) -> Scheme | None:
         ground, claims = self._ground(ask, model, waives_share=waives_share)
         if not ground.mask.any() or find(self._emptied_field(ask), ground.request) is None:
             return None
