@@ -73,6 +73,7 @@ def attempts_of(obj: Json) -> list[AttemptFacts]:
 def placed_of(obj: Json) -> list[PlacedReplica]:
     """What the replicas of each attempt in a TrainingJob's status hold or held."""
     gpus_each = (obj.get("spec") or {}).get("gpusPerReplica") or 0
+    placement = (obj.get("status") or {}).get("placement") or {}
     return [
         PlacedReplica(
             job_uid=each.job_uid,
@@ -80,11 +81,18 @@ def placed_of(obj: Json) -> list[PlacedReplica]:
             replica=replica,
             node=node,
             gpus=gpus_each,
-            start_ms=each.decided_ms,
+            start_ms=_held_since(placement, each, replica),
         )
         for each in attempts_of(obj)
         for replica, node in enumerate(each.nodes)
     ]
+
+
+def _held_since(placement: Json, attempt: AttemptFacts, replica: int) -> int:
+    """Since when an attempt holds what a replica has: an elastic one may have got it later."""
+    grown = placement.get("grown") or () if placement.get("attempt") == attempt.attempt else ()
+    times = [_ms(each.get("at")) for each in grown if (each.get("first") or 0) <= replica]
+    return max([attempt.decided_ms, *(time for time in times if time is not None)])
 
 
 def seen_pod(pod: Json, *, gone_ms: int | None = None) -> SeenPod | None:

@@ -56,7 +56,13 @@ class HoldingRepository:
         kinds = await self._kinds({each.node for each in placed})
         rows = [{**asdict(each), **_NEW, **kinds.get(each.node, _NO_KIND)} for each in placed]
         statement = insert_into(self._transaction, holdings)
-        decided = {name: statement.excluded[name] for name in ("node", "gpus", "start_ms")}
+        decided = {name: statement.excluded[name] for name in ("node", "gpus")}
+        # What an elastic gang got later it got then, though its status tells no more of it in the
+        # end.
+        decided["start_ms"] = sa.case(
+            (holdings.c.start_ms > statement.excluded.start_ms, holdings.c.start_ms),
+            else_=statement.excluded.start_ms,
+        )
         # A node's labels at the time of the decision hold, whatever they become.
         kind = {
             "gpu_model": sa.func.coalesce(holdings.c.gpu_model, statement.excluded.gpu_model),

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from itertools import count
 from typing import Final, Protocol
 
 from muster.scheduling.archive import Inputs
@@ -27,7 +28,9 @@ _log = logging.getLogger(__name__)
 _FAILED_SECONDS: Final = 1.0
 _SOONEST_SECONDS: Final = 0.05
 _AGAIN_SECONDS: Final = 0.5
+_LEAST_ROUNDS: Final = 5
 _MOST_ROUNDS: Final = 50
+_MOST_SECONDS: Final = 1.0
 
 
 class Marker(Protocol):
@@ -103,9 +106,9 @@ class Cycles:
         """One cycle. What it admits counts as placed at once."""
         cluster, policy, now = self._cache.cluster, self._settings.policy, self._clock()
         self._cache.account.pass_time()
-        done = 0
+        done, latest = 0, time.monotonic() + _MOST_SECONDS
         # Within one instant, until nothing changes: only the result is carried out.
-        for _ in range(_MOST_ROUNDS):
+        for round_ in count(1):
             plan = self._plan(cluster.snapshot(), policy, now)
             if plan.deeds:
                 # Before any of it is carried out: the record holds what the plan followed from.
@@ -114,9 +117,12 @@ class Cycles:
             done += taken
             if not taken:
                 break
-        else:
-            _log.error(line("undecided", rounds=_MOST_ROUNDS, last=plan.deeds))
-            self._metrics.errors.labels("undecided").inc()
+            is_long = round_ >= _LEAST_ROUNDS and time.monotonic() > latest
+            if is_long or round_ == _MOST_ROUNDS:
+                # What is decided so far is carried out, and the rest in the next instant.
+                _log.warning(line("undecided", rounds=round_, last=plan.deeds))
+                self._metrics.errors.labels("undecided").inc()
+                break
         waiting = sum(self._wait(decision) for decision in plan.waiting)
         if done or waiting:
             _log.info(line("planned", deeds=done, waiting=waiting))

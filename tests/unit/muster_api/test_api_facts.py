@@ -100,6 +100,19 @@ def test_a_job_without_a_status_is_pending() -> None:
     )
 
 
+def test_what_an_elastic_gang_was_given_later_is_held_from_then_on() -> None:
+    grown = [
+        {"first": 1, "at": "2026-12-01T09:40:00Z"},
+        {"first": 2, "at": "2026-12-01T09:50:00Z"},
+    ]
+    attempt = {"attempt": 1, "decidedAt": "2026-12-01T09:31:00Z", "nodes": ["n1", "n1", "n2"]}
+    placed = placed_of(job(placement={**attempt, "grown": grown}, attempts=[attempt]))
+
+    assert ["2026-12-01T09:31:00Z", "2026-12-01T09:40:00Z", "2026-12-01T09:50:00Z"] == [
+        text_of(each.start_ms) for each in placed
+    ]
+
+
 def test_attempts_are_known_from_the_placement_until_they_are_listed() -> None:
     placement = {"attempt": 2, "decidedAt": "2026-12-01T09:35:00.250Z", "nodes": ["n1", "n2"]}
     first = {"attempt": 1, "decidedAt": "2026-12-01T09:31:00Z", "nodes": ["n3"], "outcome": "Lost"}
