@@ -47,8 +47,8 @@ class Hands:
                     self._replace(deed)
                 case Leave():
                     self._leave(deed)
-                case Requeue():
-                    self._world.depart(self._world.jobs[deed.gang], Kind.REQUEUED)
+                case _:
+                    self._requeue(deed)
 
     def _admit(self, deed: Admit) -> None:
         world, job = self._world, self._world.jobs[deed.gang]
@@ -126,3 +126,6 @@ class Hands:
         gang = effects.asked(job.gang, Leaving("", deed.ranks, deadline))
         world.put(job, gang)
         world.tell(Kind.PREEMPTING, gang)
+
+    def _requeue(self, deed: Requeue) -> None:
+        self._world.depart(self._world.jobs[deed.gang], Kind.REQUEUED)

@@ -10,9 +10,10 @@ from math import inf
 from typing import Final
 
 from muster.scheduling.cluster import Cluster
+from muster.scheduling.cycle import plan_cycle
 from muster.scheduling.policy import Policy
 from muster.scheduling.snapshot import Gang
-from muster.simulation.drive import Simulation, Unsettled
+from muster.simulation.drive import Planner, Simulation, Unsettled
 from muster.simulation.effects import run_of
 from muster.simulation.timeline import Event, Kind
 
@@ -54,6 +55,7 @@ def forecast(
     *,
     after: Mapping[str, str] | None = None,
     most_instants: int = _MOST_INSTANTS,
+    planner: Planner = plan_cycle,
 ) -> Mapping[str, Forecast]:
     """The forecast of every pending gang of *cluster*, which stays as it is.
 
@@ -63,7 +65,9 @@ def forecast(
     """
     copy = cluster.copy()
     watcher = _Starts()
-    future = Simulation(copy, replace(policy, max_explained=0), start=now, watchers=(watcher,))
+    future = Simulation(
+        copy, replace(policy, max_explained=0), start=now, watchers=(watcher,), planner=planner
+    )
     gangs = cluster.objects().gangs
     for gang in gangs:
         future.adopt(gang, expected_end(gang, now) - now, after=(after or {}).get(gang.key, ""))

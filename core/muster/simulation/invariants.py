@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muster.scheduling.quota import Held
-from muster.scheduling.snapshot import Gang, Queue, Snapshot
+from muster.scheduling.snapshot import Snapshot
 from muster.simulation.drive import Simulation
 from muster.simulation.entries import duration_of
 from muster.simulation.timeline import Event, Kind
@@ -85,7 +85,7 @@ class Invariants:
         for gang in snapshot.running:
             if gang.lost:
                 since = gang.run.lost_at if gang.run and gang.run.lost_at is not None else 0.0
-                if since + simulation.world.policy.replace_failed_for >= simulation.now:
+                if since + simulation.world.policy.replace_failed_for > simulation.now:
                     continue
             there = gang.running + len(gang.finished)
             if there < gang.min_replicas or len(gang.placement or ()) > gang.replicas:
@@ -115,9 +115,7 @@ class Invariants:
                 if max(limit, self._held.by_model.get((name, model), 0)) < used:
                     self._note(now, f"queue {name} holds {used} of {limit} {model}")
         for (name, user), used in sorted(by_user.items()):
-            limit_each = snapshot.quotas.queues[name].per_user_limit
-            if limit_each is None:
-                continue
+            limit_each = snapshot.quotas.queues[name].per_user_limit or 0
             if max(limit_each, self._by_user.get((name, user), 0)) < used:
                 self._note(now, f"{user} holds {used} of {limit_each} GPUs in queue {name}")
 
@@ -168,19 +166,10 @@ class Invariants:
 
 def _held_by_user(snapshot: Snapshot) -> dict[tuple[str, str], int]:
     """GPUs that each user holds in each queue with a limit for users; jobs of nobody are free."""
-    limited: dict[str, Queue] = {
-        name: queue
-        for name, queue in snapshot.quotas.queues.items()
-        if queue.per_user_limit is not None
-    }
+    queues = snapshot.quotas.queues
     held: Counter[tuple[str, str]] = Counter()
-    if limited:
-        for gang in snapshot.running:
-            for name in snapshot.quotas.lineage(gang.queue):
-                if name in limited and gang.user:
-                    held[name, gang.user] += _gpus(gang)
+    for gang in snapshot.running:
+        for name in snapshot.quotas.lineage(gang.queue) if gang.user else ():
+            if queues[name].per_user_limit is not None:
+                held[name, gang.user] += gang.running * gang.needs.gpus
     return held
-
-
-def _gpus(gang: Gang) -> int:
-    return gang.running * gang.needs.gpus

@@ -11,7 +11,7 @@ from muster.simulation.drive import Simulation
 from muster.simulation.entries import duration_of
 from muster.simulation.expectations import View, shortfall
 from muster.simulation.invariants import Invariants
-from muster.simulation.scenario import JobEvent, NodeEvent, QueueEvent, Scenario
+from muster.simulation.scenario import NodeEvent, QueueEvent, Scenario
 from muster.simulation.timeline import Event
 from muster.simulation.world import Overplaced
 
@@ -117,7 +117,7 @@ def simulation_of(scenario: Scenario, watchers: Sequence[Recorder | Invariants])
                 simulation.node_becomes(event.at, event.node, event.becomes)
             case QueueEvent():
                 simulation.set_queue(event.at, event.queue, event.fields)
-            case JobEvent():
+            case _:
                 simulation.suspend(event.at, event.job, is_suspended=event.is_suspended)
     return simulation
 

@@ -97,7 +97,8 @@ class World:
         lost_at = gang.run.lost_at if gang.run else None
         if lost_at is not None and gang.lost:
             over = lost_at + self.policy.replace_failed_for
-            if over >= self.now and not (over == self.now and lost_at < self.now):
+            # Once it is over, the next cycle has been told.
+            if over > self.now or lost_at == self.now:
                 due(over, Phase.TIMER)
 
     def note_change(self) -> None:

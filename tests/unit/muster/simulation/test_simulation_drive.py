@@ -7,7 +7,7 @@ import pytest
 
 from muster.errors import Conflict, InvalidSpec
 from muster.scheduling.cluster import Cluster
-from muster.scheduling.plan import Admit, Plan, Preempt, Right, Victim
+from muster.scheduling.plan import Admit, Grow, Plan, Preempt, Right, Victim
 from muster.scheduling.policy import Policy
 from muster.scheduling.snapshot import Gang, Needs, Node
 from muster.simulation.drive import Simulation
@@ -393,3 +393,80 @@ def test_elastic_replicas_gained_and_taken_in_one_instant_were_not_lost():
     )
 
     assert 0 == found.simulation.jobs["e"].replicas_lost
+
+
+def scripted(*plans):
+    left = list(plans)
+
+    def planner(snapshot, policy, now):
+        del snapshot, policy, now
+        return Plan(left.pop(0)) if left else Plan()
+
+    return planner
+
+
+def test_what_is_taken_at_a_reserved_time_from_another_queue_is_remembered():
+    victims = (Victim("a", None, Right.RESERVATION, 0),)
+    plans = [(Admit("a", ("n1",), "", behind=("b",)),), (), (Preempt("b", ("n1",), victims, ""),)]
+    start = [(Admit("b", ("n1",), ""),)]
+    gangs = [gang("a", queue="q"), gang("b", submitted=60.0)]
+
+    at_once = one_node(planner=scripted(*plans[:2], (*plans[2], *start[0])))
+    later = Simulation(
+        Cluster.of(nodes=[Node("n1", 8)]),
+        Policy(notice=30.0),
+        planner=scripted(*plans, (), *start),
+    )
+    for simulation in (at_once, later):
+        for each in gangs:
+            simulation.submit(each)
+        simulation.run()
+
+    took = [simulation.jobs["b"].gang.run.took for simulation in (at_once, later)]
+    assert [("q",), ("q",)] == [each.queues for each in took]
+
+
+def test_growth_that_is_taken_back_in_its_instant_was_not_lost():
+    elastic = replace(gang("a", gpus=1), replicas=4)
+    take = (Victim("a", (2, 3), Right.SURPLUS, 0),)
+    simulation = one_node(
+        planner=scripted(
+            (Admit("a", ("n1",), ""), Grow("a", ("n1", "n1", "n1"))),
+            (Preempt("b", ("n1",), take, ""), Admit("b", ("n1",), "")),
+        )
+    )
+    simulation.submit(elastic)
+    simulation.submit(gang("b", gpus=2))
+    simulation.run()
+
+    a = simulation.jobs["a"]
+    assert (2, 0) == (a.gang.running, a.replicas_lost)
+
+
+def test_a_job_that_is_told_to_leave_twice_leaves_once():
+    found = played(
+        settings={"preemptionNotice": "60s"},
+        jobs=[
+            {"name": "v", **FULL, "duration": "20m"},
+            {"name": "h", "submit": "5m", "priority": 1, **FULL, "duration": "5m"},
+        ],
+        events=[{"at": "5m30s", "job": "v", "set": {"suspend": True}}],
+    )
+
+    # It left for h, and is suspended all the same.
+    assert [(360.0, "v", "evicted")] == [e for e in story(found, "v") if e[2] == "evicted"]
+    assert (1, True) == (
+        found.simulation.jobs["v"].evictions,
+        found.simulation.jobs["v"].gang.is_suspended,
+    )
+
+
+def test_a_job_after_one_that_has_succeeded_need_not_wait():
+    found = played(
+        jobs=[
+            {"name": "a", "duration": "1m"},
+            {"name": "b", "submit": "5m", "after": "a", "duration": "1m"},
+        ]
+    )
+
+    assert 360.0 == found.simulation.jobs["b"].finished

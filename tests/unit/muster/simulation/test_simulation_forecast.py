@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from muster.scheduling.cluster import Cluster
+from muster.scheduling.plan import Admit, Plan, Requeue
 from muster.scheduling.policy import Policy
 from muster.scheduling.snapshot import Gang, Leaving, Needs, Node, Run
 from muster.simulation.forecast import Forecast, forecast
@@ -107,6 +108,17 @@ def test_a_gang_whose_victims_are_leaving_starts_when_they_have_left():
     assert {"b": Forecast(130.0, "")} == found
 
 
+def test_a_drained_replica_makes_room_when_it_has_left():
+    drained = Node("n1", 8, is_cordoned=True, is_draining=True)
+    asked = replace(running("a", limit=600.0), leaving=(Leaving("", (0,), 130.0),))
+    cluster = Cluster.of(nodes=[drained, Node("n2", 8)], gangs=[asked, waiting("b", limit=60.0)])
+
+    found = forecast(cluster, Policy(notice=60.0), 100.0)
+
+    # Not before b, which holds n2 until then, has ended: a needs n2 as well.
+    assert found["b"].starts is not None
+
+
 def test_a_held_back_gang_is_foreseen_where_its_dependency_is_named():
     gangs = (running("a", gpus=1, limit=600.0), waiting("b", gpus=1, held_back="comes after a"))
 
@@ -127,6 +139,16 @@ def test_a_forecast_ends_after_so_many_steps():
     assert [200.0, 300.0, 400.0, 500.0] == [
         found[f"b{n}"].starts for n in range(10) if found[f"b{n}"].starts is not None
     ]
+
+
+def test_a_scheduler_that_does_not_settle_foresees_nothing():
+    def fickle(snapshot, policy, now):
+        del policy, now
+        if not snapshot.running:
+            return Plan((Admit("b", ("n1",), ""),))
+        return Plan((Requeue("b", ""),))
+
+    assert {"b": UNKNOWN} == foreseen(waiting("b"), planner=fickle)
 
 
 def test_without_pending_gangs_there_is_nothing_to_foresee():

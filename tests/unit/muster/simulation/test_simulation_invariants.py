@@ -1,5 +1,7 @@
 """Each rule that holds in every scenario is seen to be broken by a scheduler that breaks it."""
 
+from math import inf
+
 import pytest
 
 from muster.scheduling.cluster import Cluster
@@ -46,7 +48,9 @@ class Script:
         return Plan(self.plans.pop(0)) if self.plans else Plan()
 
 
-def broken(script, gangs, *, policy=AT_ONCE, queues=(), prepare=lambda simulation: None):
+def broken(
+    script, gangs, *, policy=AT_ONCE, queues=(), prepare=lambda simulation: None, until=inf
+):
     """What the rules say of that course of events."""
     nodes = [Node("n1", 2, gpu_model="H100"), Node("n2", 2)]
     rules = Invariants()
@@ -56,7 +60,7 @@ def broken(script, gangs, *, policy=AT_ONCE, queues=(), prepare=lambda simulatio
     for each in gangs:
         simulation.submit(each, Work(600.0))
     prepare(simulation)
-    simulation.run()
+    simulation.run(until)
     rules.close(simulation)
     return rules.violations
 
@@ -80,16 +84,22 @@ def test_a_gang_never_has_more_replicas_than_it_asked_for():
 
 
 def test_a_gang_that_lost_a_node_may_lack_it_for_a_while_only():
-    script = Script((admit("a", "n1", "n2"),))
+    def lose_n2_and_suspend(simulation):
+        simulation.node_becomes(10.0, "n2", Becomes.DOWN)
+        simulation.suspend(110.0, "a")
+
     # A scheduler that neither replaces nor requeues.
+    script = Script((admit("a", "n1", "n2"),))
 
     found = broken(
         script,
         [gang("a", replicas=2), gang("b", submitted=100.0)],
-        prepare=lambda simulation: simulation.node_becomes(10.0, "n2", Becomes.DOWN),
+        policy=Policy(notice=30.0),
+        prepare=lose_n2_and_suspend,
     )
 
-    assert ["at 1m40s: a is partly placed: 1 of 2 replicas"] == found
+    message = "a is partly placed: 1 of 2 replicas"
+    assert [f"at {when}: {message}" for when in ("1m10s", "1m40s", "1m50s")] == found
 
 
 def test_no_node_is_exceeded():
@@ -182,6 +192,38 @@ def test_a_claimant_that_somebody_suspends_need_not_start():
     )
 
     assert [] == found
+
+
+def test_whose_victims_are_still_leaving_at_the_end_owes_nothing_yet():
+    script = Script(
+        (admit("a", "n1"), admit("c", "n2")),
+        (),
+        (preempt("b", "a", "n1", "n2"),),
+        (),
+        (preempt("b", "c", "n1", "n2"),),
+    )
+    gangs = [
+        gang("a", gpus=2),
+        gang("c", gpus=2),
+        gang("b", gpus=2, submitted=60.0),
+        gang("d", submitted=80.0),
+    ]
+
+    assert [] == broken(script, gangs, policy=Policy(notice=30.0), until=100.0)
+
+
+def test_only_so_many_violations_are_told():
+    gangs = [gang(f"g{n}", replicas=2) for n in range(200)]
+
+    found = broken(Script(tuple(admit(each.key, "n1") for each in gangs)), gangs)
+
+    assert 100 == len(found)
+
+
+def test_jobs_of_nobody_have_no_limit_for_users():
+    queues = [Queue("default", per_user_limit=1)]
+
+    assert [] == broken(Script((admit("a", "n1"),)), [gang("a", gpus=2)], queues=queues)
 
 
 def test_a_requeue_is_for_nobody():

@@ -164,6 +164,28 @@ BAD = {
         job(nodes=["n1"], gpusPerReplica=9),
         "jobs[0].nodes[0]: n1 has 8 GPUs, and 1 replicas of 9 need more; choose other nodes",
     ),
+    "a node where none is defined": (
+        {"cluster": {}, "jobs": [{"name": "a", "nodes": ["n1"]}]},
+        "jobs[0].nodes[0]: there is no node 'n1'; no node is defined",
+    ),
+    "a node with too few cpus": (
+        {
+            "cluster": {"nodes": [{"name": "n1", "gpus": 8, "cpus": 3}]},
+            "jobs": [{"name": "a", "nodes": ["n1"] * 2, "replicas": 2, "cpusPerReplica": 2}],
+        },
+        "jobs[0].nodes[0]: n1 has too few cpus for 2 replicas",
+    ),
+    "a node that takes too few pods": (
+        {
+            "cluster": {"nodes": [{"name": "n1", "gpus": 8, "pods": 1}]},
+            "jobs": [{"name": "a", "nodes": ["n1"] * 2, "replicas": 2}],
+        },
+        "jobs[0].nodes[0]: n1 takes 1 pods, and 2 replicas are more",
+    ),
+    "after one that is after an unknown job": (
+        {"jobs": [{"name": "a", "after": "b"}, {"name": "b", "after": "c"}]},
+        "jobs[1].after: there is no job 'c'; known: a, b",
+    ),
     "a node of another model": (
         job(nodes=["n1"], nodeSelector={"gpuModel": "H100"}),
         "jobs[0].nodes[0]: n1 has no H100",
