@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from math import inf
 from typing import NamedTuple
 
+import numpy as np
+
+from muster.scheduling.amounts import Amounts
 from muster.scheduling.fit import Mask
 from muster.scheduling.gathering import Scheme
 from muster.scheduling.placement import Run
@@ -73,18 +76,18 @@ class Backfill:
             return Place(runs)
         now = self._state.now
         # Whoever may be evicted goes behind a reservation whenever that is.
-        is_bound = not ask.gang.is_preemptible
+        is_bound = not ask.gang.is_preemptible or self._shield(ask) > 0
         kind = (ask.question, is_bound and any(r.outlasts(ask, now) for r in self.reservations))
         if kind in self._held_up:
             return Place(None, is_held_up=True)
-        within: Mask | None = None
+        beside: Amounts | None = None
         for _ in range(len(self.reservations) + 1):
             barrier, behind = self._barrier(ask, runs)
             if barrier is None:
                 return Place(runs, behind)
-            spared = barrier.spared(ask)
-            within = spared if within is None else within & spared
-            elsewhere = self._state.placed(ask, within)
+            free = barrier.beside(self._state)
+            beside = free if beside is None else np.minimum(beside, free)
+            elsewhere = self._state.placed_on(ask, beside)
             if elsewhere is None:
                 break
             runs = elsewhere
@@ -119,7 +122,7 @@ class Backfill:
         spread = spread_of_runs(runs)
         end = end_of(ask.gang, self._state.now)
         for reservation in self._bearing_on(ask, spread):
-            if ask.gang.is_preemptible:
+            if ask.gang.is_preemptible and self._may_leave(ask, reservation):
                 behind.append(reservation.key)
             elif reservation.start.at == inf:
                 if end == inf:
@@ -127,6 +130,16 @@ class Backfill:
             elif end > reservation.start.at and reservation.hinders(ask, spread):
                 return reservation, ()
         return None, tuple(behind)
+
+    def _shield(self, ask: Ask) -> float:
+        """Seconds that it runs before anybody may evict it."""
+        queue = self._state.snapshot.quotas.queues.get(ask.gang.queue)
+        return queue.min_run_time if queue else 0.0
+
+    def _may_leave(self, ask: Ask, reservation: Reservation) -> bool:
+        """Whether it may be evicted at the reserved time."""
+        shield = self._shield(ask)
+        return shield <= 0 or self._state.now + shield <= reservation.start.at
 
     def _bearing_on(self, ask: Ask, spread: dict[int, int]) -> list[Reservation]:
         state = self._state

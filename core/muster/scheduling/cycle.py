@@ -24,7 +24,7 @@ from muster.scheduling.gathering import Scheme
 from muster.scheduling.growth import Growth
 from muster.scheduling.holders import Holder, roster_of
 from muster.scheduling.order import Turns
-from muster.scheduling.plan import Plan
+from muster.scheduling.plan import Plan, Victim
 from muster.scheduling.policy import Policy
 from muster.scheduling.repair import Repair
 from muster.scheduling.rights import taken_at_reserved_times
@@ -93,6 +93,8 @@ class _Cycle:
         growth = Growth(self._state, self._deeds, self._underway, self._taking, self._backfill)
         while growth.grow():
             self._admit()
+        for key in sorted(self._taking.evicted.keys() & self._deeds.starts.keys()):
+            self._taking.spare(key)
 
     def plan(self) -> Plan:
         """What was decided, and the reasons for everything that was not."""
@@ -164,10 +166,15 @@ class _Cycle:
             if not is_no_use:
                 self._backfill.reserve(ask)
 
-    def _start(self, pending: Pending, place: Place, scheme: Scheme | None = None) -> Holder:
+    def _start(
+        self,
+        pending: Pending,
+        place: Place,
+        scheme: Scheme | None = None,
+        victims: tuple[Victim, ...] = (),
+    ) -> Holder:
         assert place.runs is not None
         gang, state = pending.gang, self._state
-        victims = victims_of(scheme) if scheme else ()
         start = Start(pending, place.runs, victims, place.behind)
         state.trial.take(gang.queue, gang.needs, start.spread, gang.user)
         nodes = [node for node, replicas in place.runs for _ in range(replicas)]
@@ -184,13 +191,14 @@ class _Cycle:
         """Take what the scheme frees, and start, now or when everybody has left."""
         gang = pending.gang
         self._evictions[gang.key] = self._evictions.get(gang.key, 0) + 1
+        victims = victims_of(scheme)
         is_later = self._taking.take(scheme.options, gang.key)
         nodes = [node for node, replicas in scheme.runs for _ in range(replicas)]
         is_later |= not self._taking.has_room(ask, nodes)
         if not is_later:
-            self._start(pending, Place(scheme.runs), scheme)
+            self._start(pending, Place(scheme.runs), scheme, victims)
             return
-        start = Start(pending, scheme.runs, victims_of(scheme), is_claim=True)
+        start = Start(pending, scheme.runs, victims, is_claim=True)
         self._state.trial.take(gang.queue, gang.needs, start.spread, gang.user, Books.AFTER)
         self._deeds.starts[gang.key] = start
         self._claimants.add(gang.key)
@@ -210,7 +218,9 @@ class _Cycle:
             ]
             known = {pending.gang.key for pending in lane} if back else set()
             for pending in back:
-                if pending.gang.queue == queue and pending.gang.key not in known:
+                key = pending.gang.key
+                if pending.gang.queue == queue and key not in known and key not in starts:
+                    known.add(key)
                     insort(lane, pending)
             if lane:
                 lanes[queue] = lane

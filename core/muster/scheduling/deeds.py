@@ -85,6 +85,13 @@ class Deeds:
             yield from self._of_start(start, uses)
         yield from uses
 
+    def spare(self, key: str) -> None:
+        """A gang neither leaves nor starts."""
+        del self.starts[key]
+        takers: list[Start | Gain] = [*self.starts.values(), *self.gains]
+        for taker in takers:
+            taker.victims = tuple(victim for victim in taker.victims if victim.gang != key)
+
     def forget(self, key: str) -> None:
         """A gang leaves as a whole: nothing else happens to it before."""
         self.first = [d for d in self.first if d.gang != key or isinstance(d, Withdraw)]
@@ -125,11 +132,15 @@ def nodes_of(runs: Iterable[Run]) -> list[int]:
 
 def victims_of(scheme: Scheme) -> tuple[Victim, ...]:
     """Who really leaves: nobody who only started in this cycle."""
-    return tuple(
-        Victim(option.holder.key, option.ranks, right, round(option.price))
-        for option, right in zip(scheme.options, scheme.rights, strict=True)
-        if not option.holder.is_fresh
-    )
+    found = []
+    for option, right in zip(scheme.options, scheme.rights, strict=True):
+        holder, ranks = option.holder, option.ranks
+        if ranks is not None:
+            # What it only got in this cycle it never had.
+            ranks = tuple(rank for rank in ranks if rank < len(holder.nodes) - holder.grown)
+        if not holder.is_fresh and ranks != ():
+            found.append(Victim(holder.key, ranks, right, round(option.price)))
+    return tuple(found)
 
 
 def _words(victims: tuple[Victim, ...]) -> str:

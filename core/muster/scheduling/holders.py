@@ -33,6 +33,8 @@ class Holder:
     """Started in this cycle: what becomes of it before the end of the cycle never happened."""
     is_asked: bool = False
     """Some of it was asked to leave already."""
+    grown: int = 0
+    """How many of its last ranks it only got in this cycle."""
     has_evicted: bool = False
     """It makes others leave in this cycle."""
 

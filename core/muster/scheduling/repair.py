@@ -17,6 +17,7 @@ from muster.scheduling.plan import Leave, Requeue, Shrink, Victim
 from muster.scheduling.rights import Option
 from muster.scheduling.state import Ask, State
 from muster.scheduling.taking import Taking
+from muster.scheduling.trial import Books
 from muster.scheduling.underway import Underway
 
 
@@ -46,7 +47,7 @@ class Repair:
         self._drain()
         broken = [holder for holder in self._state.roster.special() if holder.gang.lost]
         for holder in sorted(broken, key=lambda holder: turn_of(holder.gang)):
-            if holder.key in self._state.roster and not _leaves(holder):
+            if holder.key in self._state.roster:
                 self._mend(self._state.roster.change(holder))
 
     def _drain(self) -> None:
@@ -81,6 +82,8 @@ class Repair:
         if now >= lost_at + policy.replace_failed_for:
             self._requeue(holder)
             return
+        if _leaves(holder):
+            return
         if self._underway.has_claim(gang.key):
             self._follow(holder)
             return
@@ -100,7 +103,8 @@ class Repair:
         lost = len(gang.lost)
         why = f"{lost} of {len(gang.placement or ())} replicas not replaced within {seconds:g} s"
         self._deeds.first.append(Requeue(gang.key, why))
-        self._state.leave(holder)
+        books = Books.NOW if _leaves(holder) else Books.BOTH
+        self._state.leave(holder, books)
         self._taking.requeued(holder)
 
     def _follow(self, holder: Holder) -> None:
@@ -141,7 +145,8 @@ class Repair:
     def _at_cost(self, holder: Holder, lost: Sequence[int]) -> bool:
         """Replace all that is lost, part by part, by making others leave."""
         ask = Ask(holder.gang, question_of(holder.gang, len(lost)), len(lost))
-        mark = self._taking.mark()
+        mark, roster = self._taking.mark(), self._state.roster
+        self._state.roster = roster.copy()
         nodes: list[int] = []
         ranks: list[int] = []
         options: list[Option] = []
@@ -150,6 +155,7 @@ class Repair:
             scheme = self._state.scheme(of_part)
             if scheme is None or not self._backfill.allows(of_part, scheme):
                 self._taking.undo(mark)
+                self._state.roster = roster
                 return False
             self._taking.book(scheme, of_part)
             options += scheme.options
@@ -158,6 +164,7 @@ class Repair:
             ranks += part
         order = sorted(range(len(ranks)), key=ranks.__getitem__)
         self._taking.undo(mark)
+        self._state.roster = roster
         if not options:
             return False
         is_later = self._taking.take(options, holder.key)

@@ -12,12 +12,11 @@ from math import inf
 
 import numpy as np
 
-from muster.scheduling.amounts import GPUS
+from muster.scheduling.amounts import GPUS, Amounts
 from muster.scheduling.fit import Mask
 from muster.scheduling.holders import Holder, spread_of
 from muster.scheduling.placement import Run
 from muster.scheduling.rights import Option, shield_ends
-from muster.scheduling.room import counted
 from muster.scheduling.snapshot import Gang, Order
 from muster.scheduling.state import Ask, State
 
@@ -110,21 +109,18 @@ class Reservation:
         if spread:
             then.trial.take(ask.gang.queue, ask.gang.needs, spread, ask.gang.user)
 
-    def spared(self, ask: Ask) -> Mask:
-        """The nodes on which another gang finds room beside the reserved one at its time."""
-        then = self.start.then
-        if then is None:
-            return ~self.mask
-        trial, reserved = then.trial, self.ask.gang
+    def beside(self, state: State) -> Amounts:
+        """What is free on each node besides what is reserved: now, as far as a time is known also
+        at that time; none on the nodes that the gang could use where it is not.
+        """
+        if self.start.then is None:
+            return np.where(self.mask, 0, state.trial.usable())
+        trial, reserved = self.start.then.trial, self.ask.gang
         mark = trial.mark()
-        spread: dict[int, int] = {}
-        for node, replicas in self.start.runs:
-            spread[node] = spread.get(node, 0) + replicas
-        trial.take(reserved.queue, reserved.needs, spread, reserved.user)
-        everywhere = np.ones_like(self.mask)
-        counts = counted(then.snapshot.tree, ask.gang.needs, trial.free, everywhere).counts[-1]
+        trial.take(reserved.queue, reserved.needs, spread_of_runs(self.start.runs), reserved.user)
+        free = trial.free.copy()
         trial.rollback(mark)
-        return counts > 0
+        return free
 
 
 def end_of(gang: Gang, now: float) -> float:

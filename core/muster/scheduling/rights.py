@@ -277,10 +277,11 @@ class Claims:
 
     def _right_to_surplus(self, holder: Holder, *, is_own: bool) -> Right | None:
         claimant = self.claimant.gang
+        if self.claimant.surplus_only:
+            return None
         if claimant.key in (*holder.run.behind, *holder.run.grown_behind):
             return Right.RESERVATION
-        is_growth = self.claimant.surplus_only
-        if is_own and not is_growth and holder.gang.priority <= claimant.priority:
+        if is_own and holder.gang.priority <= claimant.priority:
             return Right.SURPLUS
         return None
 

@@ -23,7 +23,7 @@ from muster.scheduling.quota import Held, excess, excess_by_model
 from muster.scheduling.rights import Claimant, Claims, Option
 from muster.scheduling.room import Field, counted
 from muster.scheduling.snapshot import Gang, Order, Question, Snapshot, TopologyRequest
-from muster.scheduling.trial import Trial
+from muster.scheduling.trial import Books, Trial
 from muster.scheduling.victims import cheapest, rank_of
 
 _MANY = 256
@@ -86,10 +86,10 @@ class State:
             trial, self.roster.copy(), self.shares.over(trial), self.policy, now, self.took
         )
 
-    def leave(self, holder: Holder) -> None:
+    def leave(self, holder: Holder, books: Books = Books.BOTH) -> None:
         """Take a holder out of the books for good."""
         gang = holder.gang
-        self.trial.give(gang.queue, gang.needs, holder.spread(), gang.user)
+        self.trial.give(gang.queue, gang.needs, holder.spread(), gang.user, books)
         self.roster.remove(holder)
 
     def mask(self, ask: Ask) -> Mask:
@@ -105,18 +105,28 @@ class State:
             self._judged[question] = self._model_it_gets(question)
         return self._judged[question]
 
-    def placed(self, ask: Ask, within: Mask | None = None) -> tuple[Run, ...] | None:
+    def placed(self, ask: Ask) -> tuple[Run, ...] | None:
         """Where it goes on what is idle, within all limits; `None` if nowhere."""
         barred = self._barred(ask)
         if barred is None:
             return None
-        if ask.within is not None:
-            within = ask.within if within is None else within & ask.within
         question = ask.question
-        field = self.trial.field(question.needs, question.rules, barred, within=within)
+        field = self.trial.field(question.needs, question.rules, barred, within=ask.within)
+        return self._found(ask, field)
+
+    def placed_on(self, ask: Ask, free: Amounts) -> tuple[Run, ...] | None:
+        """The same where not more than *free* is idle."""
+        barred = self._barred(ask)
+        if barred is None:
+            return None
+        mask = self.mask(ask) & ~self.snapshot.columns.of_models(sorted(barred))
+        free = np.minimum(free, self.trial.usable())
+        return self._found(ask, counted(self.snapshot.tree, ask.question.needs, free, mask))
+
+    def _found(self, ask: Ask, field: Field) -> tuple[Run, ...] | None:
         if field.total < ask.replicas:
             return None
-        request, ties = self.request(ask), self.ties(question.queue)
+        request, ties = self.request(ask), self.ties(ask.question.queue)
         spot = find(field, request, ties)
         return None if spot is None else settle(field, request, spot, ties)
 
@@ -261,7 +271,7 @@ class State:
             self.policy,
             self.took,
             own_relief=self._own_relief(ask.gang),
-            has_reserved=self.roster.is_behind(ask.gang.key),
+            has_reserved=not ask.is_growth and self.roster.is_behind(ask.gang.key),
         )
         return ground, claims
 

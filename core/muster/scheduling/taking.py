@@ -27,6 +27,8 @@ class Taking:
     def __init__(self, state: State, deeds: Deeds) -> None:
         self._state = state
         self._deeds = deeds
+        self.evicted: dict[str, Holder] = {}
+        """Who ran before this cycle and has to leave as a whole."""
         self.returned: list[Pending] = []
         """Gangs that wait again, to be put into their queues."""
 
@@ -55,10 +57,13 @@ class Taking:
         holder = self._state.roster.change(holder)
         if gain.ranks is None:
             holder.nodes += gain.nodes
+            holder.grown += len(gain.nodes)
         else:
             for rank, node in zip(gain.ranks, gain.nodes, strict=True):
                 holder.nodes[rank] = node
             holder.has_evicted |= bool(gain.victims)
+            # It has nothing before this cycle is carried out that anybody could take.
+            holder.is_asked = True
 
     def requeued(self, holder: Holder) -> None:
         """A gang waits again from now on, in the same cycle."""
@@ -72,11 +77,42 @@ class Taking:
         """Forget what was booked since."""
         self._state.trial.rollback(mark)
 
+    def spare(self, key: str) -> bool:
+        """Let a gang that was evicted, and starts again elsewhere, stay where it is, if everybody
+        else has a place then too; whether it stays.
+        """
+        start, holder = self._deeds.starts[key], self.evicted[key]
+        gang, trial = holder.gang, self._state.trial
+        if trial.is_split or start.victims:
+            return False
+        mark = trial.mark()
+        trial.give(gang.queue, gang.needs, start.spread, gang.user)
+        field = trial.field(gang.needs, gang.rules)
+        spread = holder.spread()
+        if len(holder.nodes) > start.replicas or any(
+            field.counts[-1][node] < replicas for node, replicas in spread.items()
+        ):
+            trial.rollback(mark)
+            return False
+        trial.take(gang.queue, gang.needs, spread, gang.user)
+        started = self._state.roster.get(key)
+        assert started is not None
+        self._state.roster.remove(started)
+        self._state.roster.add(replace(holder, nodes=list(holder.nodes)))
+        self._deeds.spare(key)
+        del self.evicted[key]
+        return True
+
     def book(self, scheme: Scheme, ask: Ask) -> None:
-        """Try out a scheme in the trial only."""
+        """Try out a scheme; `undo` and a roster of before take it back."""
         for option in scheme.options:
             gang = option.holder.gang
             self._state.trial.give(gang.queue, gang.needs, option.spread, gang.user, Books.AFTER)
+            if option.ranks is None:
+                self._state.roster.remove(option.holder)
+            else:
+                holder = self._state.roster.change(option.holder)
+                del holder.nodes[len(holder.nodes) - len(option.ranks) :]
         gang = ask.gang
         nodes = [node for node, replicas in scheme.runs for _ in range(replicas)]
         self._state.trial.take(gang.queue, gang.needs, spread_of(nodes), gang.user, Books.AFTER)
@@ -85,11 +121,15 @@ class Taking:
         holder, state = option.holder, self._state
         gang = holder.gang
         is_later = not state.policy.leaves_at_once and not holder.is_fresh
+        if option.ranks is not None and holder.grown:
+            is_later &= self._ungrow(holder, option.ranks)
         books = Books.AFTER if is_later else Books.BOTH
         state.trial.give(gang.queue, gang.needs, option.spread, gang.user, books)
         if option.ranks is None:
             state.roster.remove(holder)
             self._deeds.forget(gang.key)
+            if not holder.is_fresh:
+                self.evicted[gang.key] = holder
             if not is_later:
                 self._return(holder, claimant)
         else:
@@ -100,6 +140,18 @@ class Taking:
                 start = self._deeds.starts[gang.key]
                 start.runs = tuple((node, 1) for node in holder.nodes)
         return is_later
+
+    def _ungrow(self, holder: Holder, ranks: Sequence[int]) -> bool:
+        """Forget growth of this cycle that is taken back; whether more than that is taken."""
+        left = min(len(ranks), holder.grown)
+        is_more = left < len(ranks)
+        self._state.roster.change(holder).grown -= left
+        for gain in reversed(self._deeds.gains):
+            if gain.gang.key == holder.key and gain.ranks is None:
+                cut = min(left, len(gain.nodes))
+                del gain.nodes[len(gain.nodes) - cut :]
+                left -= cut
+        return is_more
 
     def _return(self, holder: Holder, claimant: str | None) -> None:
         gang = holder.gang
