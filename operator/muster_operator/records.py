@@ -126,6 +126,10 @@ class JobRecord:
             self.seen_attempt = self.status.attempt
             self.refusal = None
         self.seen.update(p.replica for p in pods if p.attempt == self.status.attempt)
+        if self.status.placement is not None:
+            # A rank that was given back and comes again has not been seen yet.
+            size = self.status.placement.size
+            self.seen = {replica for replica in self.seen if replica < size}
 
     def facts(self, departures: tuple[Departure, ...], changed: float) -> JobFacts:
         """What the object says besides its status, and who asks it to leave."""
