@@ -151,6 +151,26 @@ async def test_one_that_comes_after_another_waits_for_its_success(stage: Stage) 
     assert (await stage.status("second"))["released"] is True
 
 
+async def test_a_job_that_waits_says_when_it_starts_and_for_whom_it_waits(stage: Stage) -> None:
+    await stage.create_job("first", replicas=4, maxRunTime="1h")
+    await _runs(stage, "first", 4)
+    await stage.create_job("second", replicas=4)
+    decided = (await stage.status("first"))["placement"]["decidedAt"]
+
+    async def is_foreseen() -> bool:
+        status = await stage.status("second")
+        assert f"{stage.namespace}/first" == status.get("waitsFor"), status
+        ahead = _seconds(status["predictedStart"]) - _seconds(decided)
+        assert 3600.0 == round(ahead)
+        return True
+
+    await eventually(is_foreseen)
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
 async def _runs(stage: Stage, name: str, replicas: int, attempt: int = 1) -> list[dict[str, Any]]:
     """The gang's pods, once all of them run."""
     await stage.becomes("Starting", name, attempt=attempt)
