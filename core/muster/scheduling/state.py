@@ -195,12 +195,9 @@ class State:
                 return remaining_of(gang)
         return inf
 
-    def priority_that_counts(self, gang: Gang) -> int | None:
-        """The priority of a gang, where it makes a difference: somebody in its queue has a lower
-        one.
-        """
-        movables = self.roster.kept(gang.queue, movables_of)
-        return gang.priority if min(movables, default=gang.priority) < gang.priority else None
+    def lowest_priority(self, queue: str) -> float:
+        """The lowest priority of the holders of a queue that may be moved."""
+        return min(self.roster.kept(queue, movables_of), default=inf)
 
     def _barred(self, ask: Ask) -> set[str] | None:
         """The GPU models that limits keep it from; `None` where they keep it from all."""

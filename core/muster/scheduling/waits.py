@@ -1,12 +1,12 @@
 """The decisions to wait: each gang's reason, its place in its queue, and when it may start."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 
 from muster.scheduling.explain import Reason, explain
 from muster.scheduling.plan import Wait, WaitReason
 from muster.scheduling.reservation import UNKNOWN, Reservation, Start
-from muster.scheduling.snapshot import Pending, Question
+from muster.scheduling.snapshot import Pending
 from muster.scheduling.state import Ask, State
 
 _ABOUT_TO_LEAVE = "those who make room for it were asked to save their work and are about to leave"
@@ -17,31 +17,34 @@ def waits(
     claimants: frozenset[str],
     reservations: Sequence[Reservation],
     state: State,
-) -> Iterator[Wait]:
+) -> list[Wait]:
     """One for each gang in *lanes*; *claimants* are those for whom others are leaving."""
     memo = state.snapshot.memo
     last_said = memo.waits
     said = memo.waits = {}
     if state.policy.max_explained <= 0:
-        return
+        return []
+    found: list[Wait] = []
     starts = {reservation.key: reservation.start for reservation in reservations}
-    verdicts: dict[tuple[Question, int | None], Reason] = {}
+    verdicts: dict[object, Reason] = {}
     for queue in sorted(lanes):
+        lowest = state.lowest_priority(queue)
         for place, pending in enumerate(lanes[queue], start=1):
-            key, question = pending.gang.key, pending.question
-            if key in claimants:
-                verdict: Reason | None = (WaitReason.WAITING_FOR_PREEMPTION, _ABOUT_TO_LEAVE)
-            else:
-                kind = (question, state.priority_that_counts(pending.gang))
-                verdict = verdicts.get(kind)
+            gang, question = pending.gang, pending.question
+            # Gangs of one question differ only where one might preempt and another might not.
+            kind = question if gang.priority <= lowest else (question, gang.priority)
+            verdict = verdicts.get(kind)
             if verdict is None:
                 if len(verdicts) >= state.policy.max_explained:
                     continue
-                ask = Ask(pending.gang, question, question.replicas)
-                verdict = verdicts[kind] = explain(ask, state)
-            start = starts.get(key, UNKNOWN)
-            said[key] = _wait(last_said.get(key), key, verdict, place, start)
-            yield said[key]
+                verdict = verdicts[kind] = explain(Ask(gang, question, question.replicas), state)
+            key = gang.key
+            if key in claimants:
+                verdict = (WaitReason.WAITING_FOR_PREEMPTION, _ABOUT_TO_LEAVE)
+            wait = _wait(last_said.get(key), key, verdict, place, starts.get(key, UNKNOWN))
+            said[key] = wait
+            found.append(wait)
+    return found
 
 
 def _wait(last: Wait | None, key: str, verdict: Reason, place: int, start: Start) -> Wait:
