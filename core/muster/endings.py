@@ -129,10 +129,9 @@ def without_placement(status: JobStatus, now: float) -> JobStatus:
 def _held(status: JobStatus, attempt: Attempt, now: float) -> float:
     """GPU-seconds that the attempt held until *now*."""
     placement = status.placement
-    if placement is None or not attempt.replicas:
-        return 0.0
+    assert placement is not None
     times = (max(now - placement.held_since(r), 0.0) for r in range(len(placement.nodes)))
-    return sum(times) * (attempt.gpus // attempt.replicas)
+    return sum(times) * (attempt.gpus // max(attempt.replicas, 1))
 
 
 def _kept(status: JobStatus, attempt: Attempt) -> float:
