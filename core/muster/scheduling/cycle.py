@@ -210,7 +210,13 @@ class _Cycle:
         lanes: dict[str, Sequence[Pending]] = {}
         back = self._taking.returned
         queues = sorted({*self._lanes, *(pending.gang.queue for pending in back)})
+        stirred = {start.gang.queue for start in starts.values()}
+        stirred |= {pending.gang.queue for pending in back}
         for queue in queues:
+            if queue not in stirred:
+                # The same object says that nothing has changed.
+                lanes[queue] = self._lanes[queue]
+                continue
             lane = [
                 pending
                 for pending in self._lanes.get(queue, ())

@@ -4,6 +4,7 @@ Counting all nodes costs some 50 µs at 5,000 of them, so it is done once for a 
 then on only the nodes whose amounts changed are counted again, within a cycle and between cycles.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,8 +14,8 @@ import numpy.typing as npt
 from muster.scheduling.amounts import GPUS, Amounts, taken_by
 from muster.scheduling.fit import Mask
 from muster.scheduling.kept import Kept
-from muster.scheduling.plan import Wait
-from muster.scheduling.snapshot import Needs, NodeRules, Snapshot, TieBreak
+from muster.scheduling.plan import Wait, WaitReason
+from muster.scheduling.snapshot import Needs, NodeRules, Pending, Snapshot, TieBreak
 from muster.scheduling.tree import Index, Tree
 
 Counts = npt.NDArray[np.int64]
@@ -106,6 +107,23 @@ class Verdict:
     message: str | None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Said:
+    """What a cycle said to those who wait in one queue."""
+
+    lane: Sequence[Pending]
+    lowest: float
+    named: frozenset[str]
+    """Gangs that were told something of their own."""
+    verdicts: Mapping[object, tuple[Pending, tuple[WaitReason, str]]]
+    """The reason for each kind of gang, with one of that kind."""
+    waits: Sequence[Wait]
+
+    def by_key(self) -> dict[str, Wait]:
+        """What each gang was told."""
+        return {wait.gang: wait for wait in self.waits}
+
+
 class Memo:
     """What was worked out for the nodes as they are, kept for later cycles.
 
@@ -117,8 +135,8 @@ class Memo:
         self._verdicts: Kept[Verdict] = Kept(_VERDICTS_KEPT)
         self._verdicts_version = -1
         self._ties: dict[tuple[TieBreak, ...], tuple[tuple[Counts, ...], ...]] = {}
-        self.waits: dict[str, Wait] = {}
-        """What the last cycle said to those who wait, by gang."""
+        self.waits: dict[str, Said] = {}
+        """What the last cycle said to those who wait, by queue."""
 
     def room(self, needs: Needs, rules: NodeRules, snapshot: Snapshot) -> Room:
         """The room for a shape in the snapshot, to be changed freely."""

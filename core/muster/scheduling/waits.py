@@ -6,6 +6,7 @@ from math import inf
 from muster.scheduling.explain import Reason, explain
 from muster.scheduling.plan import Wait, WaitReason
 from muster.scheduling.reservation import UNKNOWN, Reservation, Start
+from muster.scheduling.room import Said
 from muster.scheduling.snapshot import Pending
 from muster.scheduling.state import Ask, State
 
@@ -19,32 +20,85 @@ def waits(
     state: State,
 ) -> list[Wait]:
     """One for each gang in *lanes*; *claimants* are those for whom others are leaving."""
-    memo = state.snapshot.memo
-    last_said = memo.waits
-    said = memo.waits = {}
     if state.policy.max_explained <= 0:
         return []
-    found: list[Wait] = []
+    memo = state.snapshot.memo
+    last_said, memo.waits = memo.waits, {}
     starts = {reservation.key: reservation.start for reservation in reservations}
     verdicts: dict[object, Reason] = {}
+    found: list[Wait] = []
     for queue in sorted(lanes):
-        lowest = state.lowest_priority(queue)
-        for place, pending in enumerate(lanes[queue], start=1):
+        lane = _Lane(lanes[queue], state.lowest_priority(queue), claimants, starts)
+        last = last_said.get(queue)
+        said = lane.said_again(last, verdicts, state) or lane.said_anew(last, verdicts, state)
+        memo.waits[queue] = said
+        found += said.waits
+    return found
+
+
+class _Lane:
+    """The waiting gangs of one queue."""
+
+    def __init__(
+        self,
+        lane: Sequence[Pending],
+        lowest: float,
+        claimants: frozenset[str],
+        starts: Mapping[str, Start],
+    ) -> None:
+        """*lowest* is the lowest priority of who may be moved in the queue."""
+        self._lane = lane
+        self._lowest = lowest
+        self._claimants = claimants
+        self._starts = starts
+
+    def said_again(
+        self, last: Said | None, verdicts: dict[object, Reason], state: State
+    ) -> Said | None:
+        """What was said last, if nothing of it has changed."""
+        if last is None or last.lane is not self._lane or last.lowest != self._lowest:
+            return None
+        named = self._claimants | self._starts.keys() | last.named
+        if any(pending.gang.key in named for pending in self._lane):
+            return None
+        for kind, (pending, verdict) in last.verdicts.items():
+            if self._verdict(kind, pending, verdicts, state) != verdict:
+                return None
+        return last
+
+    def said_anew(self, last: Said | None, verdicts: dict[object, Reason], state: State) -> Said:
+        """What each gang is told; equal values are kept, as ten thousand of them take long to make
+        and to compare.
+        """
+        before = last.by_key() if last is not None else {}
+        waits: list[Wait] = []
+        mine: dict[object, tuple[Pending, Reason]] = {}
+        for place, pending in enumerate(self._lane, start=1):
             gang, question = pending.gang, pending.question
             # Gangs of one question differ only where one might preempt and another might not.
-            kind = question if gang.priority <= lowest else (question, gang.priority)
-            verdict = verdicts.get(kind)
+            kind: object = question
+            if gang.priority > self._lowest:
+                kind = (question, gang.priority)
+            verdict = verdicts.get(kind) or self._verdict(kind, pending, verdicts, state)
             if verdict is None:
-                if len(verdicts) >= state.policy.max_explained:
-                    continue
-                verdict = verdicts[kind] = explain(Ask(gang, question, question.replicas), state)
+                continue
+            mine.setdefault(kind, (pending, verdict))
             key = gang.key
-            if key in claimants:
+            if key in self._claimants:
                 verdict = (WaitReason.WAITING_FOR_PREEMPTION, _ABOUT_TO_LEAVE)
-            wait = _wait(last_said.get(key), key, verdict, place, starts.get(key, UNKNOWN))
-            said[key] = wait
-            found.append(wait)
-    return found
+            start = self._starts.get(key, UNKNOWN)
+            waits.append(_wait(before.get(key), key, verdict, place, start))
+        named = frozenset(self._claimants | self._starts.keys())
+        return Said(self._lane, self._lowest, named, mine, waits)
+
+    def _verdict(
+        self, kind: object, pending: Pending, verdicts: dict[object, Reason], state: State
+    ) -> Reason | None:
+        found = verdicts.get(kind)
+        if found is None and len(verdicts) < state.policy.max_explained:
+            ask = Ask(pending.gang, pending.question, pending.question.replicas)
+            found = verdicts[kind] = explain(ask, state)
+        return found
 
 
 def _wait(last: Wait | None, key: str, verdict: Reason, place: int, start: Start) -> Wait:
