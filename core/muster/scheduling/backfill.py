@@ -39,6 +39,7 @@ class Backfill:
         self._state = state
         self.reservations: list[Reservation] = []
         self._masks: dict[object, Mask] = {}
+        self._covered: set[object] = set()
         self._held_up: set[tuple[Question, bool]] = set()
         """What has to leave its place to a reservation: questions, and whether they outlast it."""
 
@@ -48,13 +49,18 @@ class Backfill:
         """
         self.reservations = [r for r in self.reservations if r.ask.gang.placement is not None]
         self._held_up.clear()
+        self._covered.clear()
 
     def reserve(self, ask: Ask) -> None:
         """Reserve capacity, if no gang before it did so on nodes that it can use."""
         mask = self._could_use(ask.question)
         if ask.within is not None:
             mask = mask & ask.within
-        if not mask.any() or any((mask & r.mask).any() for r in self.reservations):
+        if not mask.any():
+            return
+        if any((mask & r.mask).any() for r in self.reservations):
+            if ask.within is None:
+                self._covered.add((ask.question.needs, ask.question.rules))
             return
         self.reservations.append(Reservation(ask, mask, self._state))
 
@@ -68,6 +74,10 @@ class Backfill:
             field = counted(snapshot.tree, question.needs, snapshot.capacity, lasting)
             mask = self._masks[key] = field.counts[-1] > 0
         return mask
+
+    def is_covered(self, ask: Ask) -> bool:
+        """Whether the nodes that it could use are known to be reserved for somebody before it."""
+        return (ask.question.needs, ask.question.rules) in self._covered
 
     def place(self, ask: Ask) -> Place:
         """Where it may go on what is idle."""

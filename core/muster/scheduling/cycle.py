@@ -24,6 +24,7 @@ from muster.scheduling.gathering import Scheme
 from muster.scheduling.growth import Growth
 from muster.scheduling.holders import Holder, roster_of
 from muster.scheduling.order import Turns
+from muster.scheduling.outlook import Outlook
 from muster.scheduling.plan import Plan, Victim
 from muster.scheduling.policy import Policy
 from muster.scheduling.repair import Repair
@@ -78,6 +79,7 @@ class _Cycle:
         self._underway = Underway(self._state, self._deeds)
         self._taking = Taking(self._state, self._deeds)
         self._backfill = Backfill(self._state)
+        self._outlook = Outlook(self._state)
 
     def decide(self) -> None:
         """Everything but the reasons."""
@@ -100,7 +102,11 @@ class _Cycle:
         """What was decided, and the reasons for everything that was not."""
         lanes = self._lanes = self._waiting()
         reasons = waits(
-            lanes, frozenset(self._claimants), self._backfill.reservations, self._state
+            lanes,
+            frozenset(self._claimants),
+            self._backfill.reservations,
+            self._state,
+            self._outlook,
         )
         return Plan((*self._deeds, *reasons), wake_at(self._state, lanes))
 
@@ -141,6 +147,10 @@ class _Cycle:
             self._refused[question] = inf
             return False
         ask = Ask(gang, question, question.replicas)
+        if self._outlook.is_hopeless(gang, question):
+            self._refused[question] = gang.priority
+            self._reserve(ask)
+            return False
         place = self._backfill.place(ask)
         if place.runs is not None:
             self._start(pending, place)
@@ -159,7 +169,7 @@ class _Cycle:
         return pending.gang.priority <= self._refused.get(pending.question, -inf)
 
     def _reserve(self, ask: Ask) -> None:
-        if self._state.policy.reservation:
+        if self._state.policy.reservation and not self._backfill.is_covered(ask):
             is_no_use = self._never.get(ask.question)
             if is_no_use is None:
                 is_no_use = self._never[ask.question] = is_never(ask.question, self._state.trial)

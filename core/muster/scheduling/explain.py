@@ -11,6 +11,7 @@ import numpy as np
 
 from muster.scheduling.amounts import GPUS, UNBOUNDED, Amounts, taken_by
 from muster.scheduling.fit import Mask
+from muster.scheduling.outlook import Outlook
 from muster.scheduling.placement import find, request_of
 from muster.scheduling.plan import WaitReason
 from muster.scheduling.quota import Excess, Held, excess, excess_by_model
@@ -43,12 +44,39 @@ def obstacle(question: Question, trial: Trial) -> Reason | None:
     return None
 
 
-def explain(ask: Ask, state: State) -> Reason:
+def explain(ask: Ask, state: State, outlook: Outlook) -> Reason:
     """Why a gang with this question does not start on what a cycle leaves."""
-    question, trial = ask.question, state.trial
-    obvious = obstacle(question, trial)
+    question = ask.question
+    obvious = obstacle(question, state.trial)
     if obvious is not None:
         return obvious
+    reason, message = _kept(ask, state)
+    if reason is not WaitReason.INSUFFICIENT_CAPACITY:
+        return reason, message
+    by_model = state.snapshot.quotas.is_by_model
+    if (not by_model and outlook.is_entitled_but_for_its_share(ask)) or (
+        state.is_share_alone_in_the_way(ask)
+    ):
+        return WaitReason.QUEUE_SHARE, _entitled(question, message)
+    return reason, message
+
+
+def _kept(ask: Ask, state: State) -> Reason:
+    """The reason, rights aside; that of an earlier cycle where all it follows from is the same."""
+    question, trial, snapshot = ask.question, state.trial, state.snapshot
+    quotas = snapshot.quotas
+    if quotas.is_by_model or question.user or trial.is_split:
+        return _about_capacity(ask, state)
+    limited = tuple(trial.held.total.get(name, 0) for name, _ in quotas.limits(question.queue))
+    stamp = (trial.fingerprint(), snapshot.capacity_version, limited)
+    kept = snapshot.memo.reasons.get(question)
+    if kept is not None and kept[0] == stamp and kept[1] is quotas:
+        return kept[2]
+    return snapshot.memo.reasons.put(question, (stamp, quotas, _about_capacity(ask, state)))[2]
+
+
+def _about_capacity(ask: Ask, state: State) -> Reason:
+    question, trial = ask.question, state.trial
     for reason, ask_why in _IN_ORDER_OF_PRECEDENCE:
         message = ask_why(question, trial)
         if message is not None:
@@ -62,8 +90,6 @@ def explain(ask: Ask, state: State) -> Reason:
     shortage = _shortage(question, trial)
     if shortage is None:
         return WaitReason.FRAGMENTED, _pieces(question, trial)
-    if state.is_share_alone_in_the_way(ask):
-        return WaitReason.QUEUE_SHARE, _entitled(question, shortage)
     return WaitReason.INSUFFICIENT_CAPACITY, shortage
 
 

@@ -207,6 +207,11 @@ class Roster:
             return own
         return self._base.by_key.get(key)
 
+    @property
+    def queues_held(self) -> Mapping[str, object]:
+        """The queues of the gangs that ran before the cycle."""
+        return self._base.by_queue
+
     def queues(self) -> list[str]:
         """The queues in which somebody may hold something, by name."""
         return sorted(self._base.by_queue.keys() | {h.queue for h in self._own.values()})
@@ -243,8 +248,11 @@ class Roster:
 
     def is_behind(self, key: str) -> bool:
         """Whether anybody started, or grew, behind the reservation of a gang."""
-        return key in self._base.behind or any(
-            key in (*holder.run.behind, *holder.run.grown_behind) for holder in self._own.values()
+        if key in self._base.behind:
+            return True
+        return any(
+            key in holder.run.behind or key in holder.run.grown_behind
+            for holder in self._own.values()
         )
 
     def add(self, holder: Holder) -> None:

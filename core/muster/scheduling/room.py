@@ -134,6 +134,8 @@ class Memo:
         self._rooms: Kept[Room] = Kept(_SHAPES_KEPT)
         self._verdicts: Kept[Verdict] = Kept(_VERDICTS_KEPT)
         self._verdicts_version = -1
+        self.reasons: Kept[tuple[object, object, tuple[WaitReason, str]]] = Kept(_VERDICTS_KEPT)
+        """Why a question waits, with what that followed from."""
         self._ties: dict[tuple[TieBreak, ...], tuple[tuple[Counts, ...], ...]] = {}
         self.waits: dict[str, Said] = {}
         """What the last cycle said to those who wait, by queue."""

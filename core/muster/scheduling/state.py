@@ -267,7 +267,7 @@ class State:
             self.shares,
             self.policy,
             self.took,
-            own_relief=self._own_relief(ask.gang),
+            own_relief=self.own_relief(ask.gang),
             has_reserved=not ask.is_growth and self.roster.is_behind(ask.gang.key),
         )
         return ground, claims
@@ -325,7 +325,7 @@ class State:
                     choices.append(options)
         return choices
 
-    def _own_relief(self, gang: Gang) -> int:
+    def own_relief(self, gang: Gang) -> int:
         """GPUs that might leave its own queue for it, at most."""
         queue = self.snapshot.quotas.queues.get(gang.queue)
         # A queue that is ordered by more than submission lets gangs of one priority preempt.

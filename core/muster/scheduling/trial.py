@@ -59,6 +59,7 @@ class Trial:
         """What both books leave."""
         self._touched = snapshot.touched.copy()
         self._version = snapshot.version
+        self._print: tuple[int, int] | None = None
         self._log: list[_Move] = []
         self._rooms: dict[tuple[Needs, NodeRules, bool], Room] = {}
         self._barred: dict[tuple[object, ...], tuple[int, Field]] = {}
@@ -110,6 +111,7 @@ class Trial:
         fork._touched = self._touched.copy()
         fork._version = self._version
         fork._log = []
+        fork._print = None
         # A room of the other books would be wrong here.
         fork._rooms = (
             {}
@@ -151,6 +153,15 @@ class Trial:
     def mask(self, rules: NodeRules) -> Mask:
         """The nodes that match and are up."""
         return self.snapshot.columns.mask(rules) & self.snapshot.is_up
+
+    def fingerprint(self) -> int:
+        """Differs, but for a chance of one in 2^64, where other amounts are free, or other nodes
+        are up.
+        """
+        if self._print is None or self._print[0] != self._version:
+            values = hash((self._usable.tobytes(), self.snapshot.is_up.tobytes()))
+            self._print = self._version, values
+        return self._print[1]
 
     def usable(self) -> Amounts:
         """What both books leave on each node; not to be changed."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 
 from muster.scheduling.explain import Reason, explain
+from muster.scheduling.outlook import Outlook
 from muster.scheduling.plan import Wait, WaitReason
 from muster.scheduling.reservation import UNKNOWN, Reservation, Start
 from muster.scheduling.room import Said
@@ -18,6 +19,7 @@ def waits(
     claimants: frozenset[str],
     reservations: Sequence[Reservation],
     state: State,
+    outlook: Outlook,
 ) -> list[Wait]:
     """One for each gang in *lanes*; *claimants* are those for whom others are leaving."""
     if state.policy.max_explained <= 0:
@@ -30,10 +32,28 @@ def waits(
     for queue in sorted(lanes):
         lane = _Lane(lanes[queue], state.lowest_priority(queue), claimants, starts)
         last = last_said.get(queue)
-        said = lane.said_again(last, verdicts, state) or lane.said_anew(last, verdicts, state)
+        reasons = _Reasons(verdicts, state, outlook)
+        said = lane.said_again(last, reasons) or lane.said_anew(last, reasons)
         memo.waits[queue] = said
         found += said.waits
     return found
+
+
+class _Reasons:
+    """The reasons of one cycle, each worked out once."""
+
+    def __init__(self, known: dict[object, Reason], state: State, outlook: Outlook) -> None:
+        self._known = known
+        self._state = state
+        self._outlook = outlook
+
+    def of(self, kind: object, pending: Pending) -> Reason | None:
+        """Why a gang of some kind waits; `None` where too many reasons were worked out already."""
+        found = self._known.get(kind)
+        if found is None and len(self._known) < self._state.policy.max_explained:
+            ask = Ask(pending.gang, pending.question, pending.question.replicas)
+            found = self._known[kind] = explain(ask, self._state, self._outlook)
+        return found
 
 
 class _Lane:
@@ -52,9 +72,7 @@ class _Lane:
         self._claimants = claimants
         self._starts = starts
 
-    def said_again(
-        self, last: Said | None, verdicts: dict[object, Reason], state: State
-    ) -> Said | None:
+    def said_again(self, last: Said | None, reasons: _Reasons) -> Said | None:
         """What was said last, if nothing of it has changed."""
         if last is None or last.lane is not self._lane or last.lowest != self._lowest:
             return None
@@ -62,11 +80,11 @@ class _Lane:
         if any(pending.gang.key in named for pending in self._lane):
             return None
         for kind, (pending, verdict) in last.verdicts.items():
-            if self._verdict(kind, pending, verdicts, state) != verdict:
+            if reasons.of(kind, pending) != verdict:
                 return None
         return last
 
-    def said_anew(self, last: Said | None, verdicts: dict[object, Reason], state: State) -> Said:
+    def said_anew(self, last: Said | None, reasons: _Reasons) -> Said:
         """What each gang is told; equal values are kept, as ten thousand of them take long to make
         and to compare.
         """
@@ -79,7 +97,7 @@ class _Lane:
             kind: object = question
             if gang.priority > self._lowest:
                 kind = (question, gang.priority)
-            verdict = verdicts.get(kind) or self._verdict(kind, pending, verdicts, state)
+            verdict = reasons.of(kind, pending)
             if verdict is None:
                 continue
             mine.setdefault(kind, (pending, verdict))
@@ -90,15 +108,6 @@ class _Lane:
             waits.append(_wait(before.get(key), key, verdict, place, start))
         named = frozenset(self._claimants | self._starts.keys())
         return Said(self._lane, self._lowest, named, mine, waits)
-
-    def _verdict(
-        self, kind: object, pending: Pending, verdicts: dict[object, Reason], state: State
-    ) -> Reason | None:
-        found = verdicts.get(kind)
-        if found is None and len(verdicts) < state.policy.max_explained:
-            ask = Ask(pending.gang, pending.question, pending.question.replicas)
-            found = verdicts[kind] = explain(ask, state)
-        return found
 
 
 def _wait(last: Wait | None, key: str, verdict: Reason, place: int, start: Start) -> Wait:
