@@ -172,19 +172,29 @@ def _limit(question: Question, trial: Trial) -> str | None:
         found = excess(quotas, held, question.queue, gpus, question.user)
         if found is not None:
             return _beyond(found, gpus)
-    barred = excess_by_model(quotas, trial.held, question.queue, gpus)
-    if not barred:
-        return None
+    barred = _limits_in_the_way(question, trial)
     columns = trial.snapshot.columns
     may_use = columns.mask(question.rules, lasting=True)
-    is_all_barred = not (may_use & ~columns.of_models(sorted(barred))).any()
+    wanted = [m for m in sorted(barred) if (may_use & columns.of_models([m])).any()]
+    if not wanted:
+        return None
+    is_all_barred = not (may_use & ~columns.of_models(wanted)).any()
     if is_all_barred or _fits(question, trial.field(question.needs, question.rules)):
-        wanted = [m for m in sorted(barred) if (may_use & columns.of_models([m])).any()]
         return _beyond(barred[wanted[0]], gpus)
     return None
 
 
+def _limits_in_the_way(question: Question, trial: Trial) -> dict[str, Excess]:
+    """By GPU model: now, and when everybody has left who was asked to."""
+    quotas, gpus = trial.snapshot.quotas, question.replicas * question.needs.gpus
+    after = excess_by_model(quotas, trial.held, question.queue, gpus)
+    return after | excess_by_model(quotas, trial.held_now, question.queue, gpus)
+
+
 def _topology(question: Question, trial: Trial) -> str | None:
+    topology = question.topology
+    if topology.required is None and topology.part_size is None:
+        return None
     field = _field(question, trial)
     if not _fits(question, field, TopologyRequest()):
         return None
@@ -239,8 +249,7 @@ def _field(question: Question, trial: Trial) -> Field:
 
 
 def _barred(question: Question, trial: Trial) -> list[str]:
-    gpus = question.replicas * question.needs.gpus
-    return sorted(excess_by_model(trial.snapshot.quotas, trial.held, question.queue, gpus))
+    return sorted(_limits_in_the_way(question, trial))
 
 
 def _fits(question: Question, field: Field, topology: TopologyRequest | None = None) -> bool:

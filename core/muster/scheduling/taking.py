@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from muster.scheduling.deeds import Deeds, Gain, Start
+from muster.scheduling.deeds import Deeds, Gain, Start, nodes_of
 from muster.scheduling.gathering import Scheme
 from muster.scheduling.holders import Holder, spread_of
 from muster.scheduling.order import turn_of
@@ -89,7 +89,10 @@ class Taking:
         trial.give(gang.queue, gang.needs, start.spread, gang.user)
         field = trial.field(gang.needs, gang.rules)
         spread = holder.spread()
-        if len(holder.nodes) > start.replicas or any(
+        models = trial.snapshot.columns.models
+        old = sorted(models[node] or "" for node in holder.nodes if node >= 0)
+        # The same number of each model, so that no limit is passed.
+        if old != sorted(models[node] or "" for node in nodes_of(start.runs)) or any(
             field.counts[-1][node] < replicas for node, replicas in spread.items()
         ):
             trial.rollback(mark)
