@@ -79,6 +79,8 @@ ENV_PET_RDZV_ENDPOINT: Final = "PET_RDZV_ENDPOINT"
 ENV_PET_RDZV_ID: Final = "PET_RDZV_ID"
 ENV_PET_RDZV_CONF: Final = "PET_RDZV_CONF"
 ENV_PET_MAX_RESTARTS: Final = "PET_MAX_RESTARTS"
+ENV_TORCH_OWN_STORE: Final = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
+"""`1`: the workers of each round meet at a store of their own."""
 
 # Where a replica finds the token with which it reports.
 TOKEN_VOLUME: Final = "muster-token"

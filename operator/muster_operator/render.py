@@ -209,6 +209,8 @@ def _elastic(job: TrainingJob, placement: Placement, leader: str) -> dict[str, s
         wire.ENV_PET_RDZV_ID: f"{job.uid}-{placement.attempt}",
         wire.ENV_PET_RDZV_CONF: ",".join(f"{key}={value}" for key, value in conf.items()),
         wire.ENV_PET_MAX_RESTARTS: str(_RESTARTS),
+        # Else a replica that joins later waits for the address of a store that is told only once.
+        wire.ENV_TORCH_OWN_STORE: "1",
     }
 
 

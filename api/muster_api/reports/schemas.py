@@ -50,7 +50,7 @@ class Acknowledgement(BaseModel):
                 "status": {
                     "directive": {
                         "id": "drain-node-3",
-                        "kind": "Checkpoint",
+                        "kind": "checkpoint",
                         "deadline": "2026-12-01T09:32:00Z",
                     }
                 },
