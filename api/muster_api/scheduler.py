@@ -1,8 +1,8 @@
 """What the operator sees and decided, read over HTTP; answers are worked out here from that.
 
 The operator plans, and only that: whoever wants an explanation or a what-if runs the same core on
-a copy of the snapshot, in this process, one at a time and in a thread, so that neither the
-operator nor other requests wait for it.
+a copy of the snapshot, in this process and in a thread, so that neither the operator nor other
+requests wait for it.
 """
 
 import asyncio
@@ -26,6 +26,8 @@ Json = dict[str, Any]
 ACCOUNT: Final = "muster-api"
 """The service account of this API; it may have tokens made for itself."""
 _SECONDS: Final = 30.0
+_TRYING_SECONDS: Final = 20.0
+"""For how long changes are tried that would start a job; what was found by then is told."""
 _TOKEN_SECONDS: Final = 600
 _RENEW_SECONDS: Final = 120
 
@@ -191,18 +193,29 @@ class _Answer:
 
 
 class Thinker:
-    """Works out answers from the scheduler's inputs, one at a time."""
+    """Works out answers from the scheduler's inputs, one plan at a time."""
 
     def __init__(self, scheduler: Scheduler, clock: Callable[[], int]) -> None:
         self.scheduler = scheduler
         self._clock = clock
         self._turn = asyncio.Semaphore(1)
+        self._quick_turn = asyncio.Semaphore(1)
 
     async def inputs(self) -> Inputs:
         """What the scheduler sees, at the time of this API."""
         return replace(await self.scheduler.inputs(), now=self._clock() / 1000)
 
-    async def work(self, think: Callable[[], T]) -> T:
-        """What *think* gives, from a thread."""
-        async with self._turn:
+    async def work(self, think: Callable[[], T], *, is_quick: bool = False) -> T:
+        """What *think* gives, from a thread; what is quick does not wait for what is not."""
+        async with self._quick_turn if is_quick else self._turn:
             return await asyncio.to_thread(think)
+
+    def allowance(self) -> Callable[[], bool]:
+        """Says whether there is time to try one thing more; it counts from its first call."""
+        started: list[float] = []
+
+        def goes_on() -> bool:
+            started[:] = started or [time.monotonic()]
+            return time.monotonic() - started[0] < _TRYING_SECONDS
+
+        return goes_on

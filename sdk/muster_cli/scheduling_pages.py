@@ -78,6 +78,8 @@ def explanation(console: Console, found: Json) -> None:
             console.print(Text(f"    evicts {', '.join(change['evicts'])}", style="yellow"))
         for edit in change.get("edits") or ():
             console.print(Text(f"    {_how(edit)}", style="dim"))
+    if found.get("changes_complete") is False and found.get("source") != "status":
+        console.print(Text("There was no time to try all changes.", style="yellow"))
 
 
 def _how(edit: Json) -> str:

@@ -28,6 +28,7 @@ _EXPLANATION: Final[dict[str, Any]] = {
             "evicts": [],
         }
     ],
+    "changes_complete": True,
     "evicts": [],
 }
 _DRY_RUN: Final[dict[str, Any]] = {
@@ -101,7 +102,10 @@ class Explanation(BaseModel):
     waits_for: str | None
     """The job whose end makes it start then, as `namespace/name`."""
     changes: list[ChangeItem]
+    changes_complete: bool
+    """Whether all changes were tried: in a large, full cluster there may not be time."""
     evicts: list[str]
+    """Jobs that leave for it, where it is about to start."""
 
 
 class DryRunQuery(BaseModel):

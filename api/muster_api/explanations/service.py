@@ -108,5 +108,6 @@ def _by_status(job: Job) -> Explanation:
         predicted_start=status.get("predictedStart"),
         waits_for=status.get("waitsFor"),
         changes=[],
+        changes_complete=False,
         evicts=[],
     )

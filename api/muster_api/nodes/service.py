@@ -19,4 +19,4 @@ async def listed(thinker: Thinker, gate: Gate, caller: Identity) -> NodeList:
         snapshot = Cluster.restored(inputs.objects).snapshot()
         return nodes_view(snapshot, inputs.objects, shown)
 
-    return NodeList(**await thinker.work(think))
+    return NodeList(**await thinker.work(think, is_quick=True))

@@ -32,7 +32,7 @@ async def listed(parts: Parts, thinker: Thinker) -> QueueList:
         snapshot = Cluster.restored(inputs.objects).snapshot()
         return queues_view(snapshot, inputs.policy, inputs.now)
 
-    return QueueList(**await thinker.work(think))
+    return QueueList(**await thinker.work(think, is_quick=True))
 
 
 async def _from_history(parts: Parts) -> QueueList:

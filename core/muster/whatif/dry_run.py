@@ -62,7 +62,12 @@ class DryRun:
 
 def dry_run(objects: Objects, policy: Policy, now: float, gang: Gang) -> DryRun:
     """What would become of *gang*, submitted at *now*."""
-    trying = Trying(objects, policy, now)
+    return dry_run_in(Trying(objects, policy, now), gang, policy)
+
+
+def dry_run_in(trying: Trying, gang: Gang, policy: Policy) -> DryRun:
+    """The same for a cluster that is being tried already; *policy* is the real one."""
+    objects, now = trying.objects, trying.now
     variant = Variant(gang)
     plan = trying.plan(variant, with_reasons=True)
     start, wait = start_in(plan, gang.key), wait_in(plan, gang.key)

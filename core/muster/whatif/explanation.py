@@ -1,5 +1,6 @@
 """Why a job waits, when it will start, and what would start it now."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from muster.scheduling.cluster import Objects
@@ -29,10 +30,20 @@ class Explanation:
     changes: tuple[Change, ...] = ()
     victims: tuple[Victim, ...] = ()
     """Who leaves for it, where it starts in the next cycle."""
+    is_complete: bool = True
+    """Whether all changes were tried."""
 
 
-def explained(objects: Objects, policy: Policy, now: float, key: str) -> Explanation | None:
-    """Why the gang *key* waits; `None` where the scheduler does not know it."""
+def explained(
+    objects: Objects,
+    policy: Policy,
+    now: float,
+    key: str,
+    goes_on: Callable[[], bool] = lambda: True,
+) -> Explanation | None:
+    """Why the gang *key* waits; `None` where the scheduler does not know it. Changes are looked
+    for as long as *goes_on* says so.
+    """
     trying = Trying(objects, policy, now)
     gang = trying.gangs.get(key)
     if gang is None:
@@ -48,11 +59,14 @@ def explained(objects: Objects, policy: Policy, now: float, key: str) -> Explana
     wait = trying.wait(asked)
     assert wait is not None, "a gang that does not start waits"
     then = foreseen(objects, policy, now).get(key, UNFORESEEN)
+    search = Trying(objects, policy, now, goes_on=goes_on)
+    found = changes_in(search, key)
     return Explanation(
         code=wait.reason,
         message=wait.message,
         position=wait.position,
         predicted_start=wait.predicted_start if then.starts is None else then.starts,
         waits_for=then.waits_for or wait.waits_for,
-        changes=changes_in(trying, key),
+        changes=found,
+        is_complete=not search.gave_up,
     )

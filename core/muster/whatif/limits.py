@@ -11,8 +11,8 @@ from muster.scheduling.quota import Quotas
 from muster.scheduling.snapshot import Queue
 from muster.whatif.trying import Trying, Variant
 
-_DOUBLINGS: Final = 24
-"""A limit is raised by at most so many doublings of what the gang needs: beyond all clusters."""
+_MOST: Final = 1 << 30
+"""GPUs beyond all clusters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,8 @@ def lowest_limits(base: Variant, trying: Trying, quotas: Quotas) -> Variant | No
         return None
     for bound in bounds:
         values[bound] = _lowest(bound, base, starts_with)
+    if trying.gave_up:
+        return None
     raised = {bound: value for bound, value in values.items() if value != bound.value}
     return _told(base, raised, quotas) if raised else None
 
@@ -82,9 +84,7 @@ def _lowest(bound: Bound, base: Variant, starts_with: Callable[[Bound, int], boo
     # The lowest that is known to do lies in (low, high].
     step = max(1, base.gang.needs.gpus)
     low, high = bound.value, bound.value + step
-    for _ in range(_DOUBLINGS):
-        if starts_with(bound, high):
-            break
+    while not starts_with(bound, high) and high - bound.value < _MOST:
         low, step = high, step * 2
         high += step
     while low + 1 < high:

@@ -4,7 +4,7 @@ The copy is changed in place and put back after each try, so that a try costs a 
 copying of everything that exists.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -78,9 +78,24 @@ class Start:
 
 
 class Trying:
-    """Tries variants of the gang *key*. Victims leave at once here, so that a start shows."""
+    """Tries variants of a gang. Victims leave at once here, so that a start shows.
 
-    def __init__(self, objects: Objects, policy: Policy, now: float) -> None:
+    *goes_on* is asked before each try: once it says no, nothing starts any more, and `gave_up` is
+    true. In a large, full cluster one try may take as long as a cycle that moves many jobs.
+    """
+
+    def __init__(
+        self,
+        objects: Objects,
+        policy: Policy,
+        now: float,
+        *,
+        goes_on: Callable[[], bool] = lambda: True,
+        drive: Callable[..., Simulation] = Simulation,
+    ) -> None:
+        self.gave_up = False
+        self._goes_on = goes_on
+        self._drive = drive
         self.objects = objects
         self.policy = replace(policy, leaves_at_once=True)
         self.now = now
@@ -99,6 +114,9 @@ class Trying:
 
     def start(self, variant: Variant) -> Start | None:
         """How it would start now; `None` where it would not."""
+        if self.gave_up or not self._goes_on():
+            self.gave_up = True
+            return None
         return start_in(self.plan(variant), variant.gang.key)
 
     def wait(self, variant: Variant) -> Wait | None:
@@ -111,7 +129,7 @@ class Trying:
         """
         cluster = Cluster.restored(variant.made_in(self.objects))
         policy = replace(self.policy, max_explained=0)
-        simulation = Simulation(cluster, policy, start=self.now)
+        simulation = self._drive(cluster, policy, start=self.now)
         for gang in cluster.objects().gangs:
             simulation.adopt(gang)
         simulation.look(self.now)
@@ -140,10 +158,7 @@ class Trying:
         else:
             self.cluster.upsert_gang(before)
         for name in variant.queues:
-            if name in self.queues:
-                self.cluster.upsert_queue(self.queues[name])
-            else:
-                self.cluster.remove_queue(name)
+            self.cluster.upsert_queue(self.queues[name])
 
 
 def start_in(plan: Plan, key: str) -> Start | None:

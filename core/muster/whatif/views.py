@@ -56,6 +56,7 @@ def explanation_view(found: Explanation, shown: Shown = as_they_are) -> Json:
             }
             for change in found.changes
         ],
+        "changes_complete": found.is_complete,
         "evicts": [shown(victim.gang) for victim in found.victims],
     }
 

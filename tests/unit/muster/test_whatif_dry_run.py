@@ -10,8 +10,10 @@ from muster.scheduling.cluster import Cluster
 from muster.scheduling.plan import WaitReason
 from muster.scheduling.policy import Policy
 from muster.scheduling.snapshot import Queue, Run
-from muster.whatif.dry_run import Delay, Verdict, dry_run
+from muster.simulation.drive import Simulation, Unsettled
+from muster.whatif.dry_run import Delay, Verdict, dry_run, dry_run_in
 from muster.whatif.explanation import PLACED, explained
+from muster.whatif.trying import Trying, Variant
 from random_clusters import tried
 from random_worlds import World, worlds
 from small_clusters import gang, holding, node, nodes
@@ -159,6 +161,32 @@ def test_a_job_that_makes_others_leave_starts_when_they_have_left():
         found.predicted_start,
         [victim.gang for victim in found.victims],
     )
+
+
+def test_a_search_without_time_is_incomplete_and_says_so():
+    objects = Cluster.of(nodes=[node("n1"), node("n2", 4)], gangs=[HOUR, gang("t/a", 6)]).objects()
+    tries = iter([True, True, True, False])
+    ended = explained(objects, Policy(), 10.0, "t/a", lambda: next(tries))
+
+    assert ("InsufficientCapacity", (), False) == (ended.code, ended.changes, ended.is_complete)
+    assert explained(objects, Policy(), 10.0, "t/a").is_complete
+
+
+class Restless(Simulation):
+    """A scheduler that changes its mind for ever."""
+
+    def run(self, *_, **__):
+        raise Unsettled(self.now, ["t/a"])
+
+
+def test_what_does_not_settle_is_no_start():
+    objects = Cluster.of(nodes=nodes("n1"), gangs=[gang("t/a", 1)]).objects()
+    trying = Trying(objects, Policy(), 0.0, drive=Restless)
+    asked = Variant(trying.gangs["t/a"])
+
+    assert ("n1",) == trying.start(asked).nodes
+    assert (None, False) == (trying.settled(asked), trying.stays_started(asked))
+    assert () == dry_run_in(trying, gang("t/new", 1), Policy()).delayed
 
 
 def test_a_job_that_the_scheduler_does_not_know_has_no_explanation():

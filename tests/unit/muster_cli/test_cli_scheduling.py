@@ -5,7 +5,6 @@ import json
 import pytest
 import yaml
 
-from conftest import problem
 from snapshot_files import MANIFEST
 
 ONE = "/api/v1/namespaces/vision/jobs/digits"
@@ -67,6 +66,10 @@ DRY_RUN = {
 }
 
 
+def problem(status, detail, errors=()):
+    return {"type": "about:blank", "status": status, "detail": detail, "errors": list(errors)}
+
+
 @pytest.fixture
 def manifest(tmp_path):
     path = tmp_path / "digits.yaml"
@@ -111,6 +114,12 @@ def test_what_only_its_status_says_is_marked(muster, served):
 
     assert "Starts     unknown" in found
     assert "From the job's status" in found
+
+
+def test_a_search_that_was_ended_is_told(muster, served):
+    served.on(f"GET {ONE}/explain", EXPLANATION | {"changes_complete": False})
+
+    assert "There was no time to try all changes." in muster("explain", "digits").out
 
 
 def test_a_dry_run_creates_nothing_and_tells_all(muster, served, kube, manifest):
