@@ -167,12 +167,14 @@ def test_each_tenant_is_compared_with_itself_alone(write):
     # Each tenant has one of the two GPUs, and borrows the other while that is idle.
     trace = "a,0,100,1,x\nb,0,100,1,x\nc,500,100,1,y\n"
 
-    found = replayed(write, trace, Setting(1, 2), tenants="vc,nodes\nx,8\ny,8\n")
+    found = replayed(write, trace, Setting(1, 2), tenants="vc,nodes\nx,8\ny,8\nidle,0\n")
 
-    assert ["x", "y"] == [tenant.tenant for tenant in found.tenants]
-    assert [(0, 50), (0, 0)] == [(t.mean_wait_s, t.alone_mean_wait_s) for t in found.tenants]
-    assert [200, 100] == [tenant.gpu_seconds for tenant in found.tenants]
-    assert ["", ""] == [tenant.reason for tenant in found.tenants]
+    assert ["x", "y", "idle"] == [tenant.tenant for tenant in found.tenants]
+    assert [(0, 50), (0, 0), (0, 0)] == [
+        (t.mean_wait_s, t.alone_mean_wait_s) for t in found.tenants
+    ]
+    assert [200, 100, 0] == [tenant.gpu_seconds for tenant in found.tenants]
+    assert ["", "", ""] == [tenant.reason for tenant in found.tenants]
 
 
 @pytest.mark.parametrize("flag", ["nodes", "gpus"])

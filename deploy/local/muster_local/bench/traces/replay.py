@@ -67,7 +67,8 @@ def run(trace: Path, tenants: Path | None, setting: Setting, tell: Tell) -> Trac
         tell(f"tenant {tenant} alone on its {quota} GPUs")
         apart = alone([job for job in jobs if job.tenant == tenant], quota, setting)
         mine = [fate for fate in fates if fate.tenant == tenant]
-        found.append(_compared(mine, apart, quota, ledger.verdict(tenant, quota, mine)))
+        verdict = ledger.verdict(tenant, quota, mine)
+        found.append(_compared(tenant, mine, apart, quota, verdict))
     return _figures(trace, setting, fates, tuple(found), time.perf_counter() - started)
 
 
@@ -100,7 +101,7 @@ def _fates(
     setting: Setting,
     watchers: tuple[Watcher, ...],
 ) -> list[Fate]:
-    start = min(job.submitted for job in jobs) if jobs else 0.0
+    start = min((job.submitted for job in jobs), default=0.0)
     simulation = Simulation(
         cluster,
         setting.policy(tells_reasons=False),
@@ -134,11 +135,11 @@ def _gang(job: TraceJob, number: int, limit: float | None) -> Gang:
 
 
 def _compared(
-    shared: Sequence[Fate], apart: Sequence[Fate], quota: int, verdict: str
+    tenant: str, shared: Sequence[Fate], apart: Sequence[Fate], quota: int, verdict: str
 ) -> TenantFigures:
     wait, alone_wait = figures.mean_wait(shared), figures.mean_wait(apart)
     return TenantFigures(
-        tenant=shared[0].tenant,
+        tenant=tenant,
         jobs=len(shared),
         quota_gpus=quota,
         mean_wait_s=round(wait, 1),
