@@ -10,8 +10,9 @@
 `cluster` holds levels, nodes and queues and is changed in place; `policy` is handed to every
 cycle. What a job really takes is `Work`; the scheduler knows `Gang.max_run_time` only. With
 `restart_cost`, each start but a job's first spends that many seconds on nothing; with
-`keeps_work=False` an eviction or a lost node costs a job all that it has done. `Policy` with
-`max_explained=0` spares the reasons. Whoever wants to see more than the end gives watchers.
+`keeps_work=False` an eviction or a lost node costs a job all that it has done. Reasons are worked
+out when somebody asks: `explain()` gives each pending job its `wait`. Whoever wants to see more
+than the end gives watchers.
 
 At one instant: changes of nodes and queues, completions, expired timers, wishes, submissions, then
 cycles until one decides nothing; then whatever became due at the same instant, in the same order.
@@ -90,6 +91,9 @@ class Simulation:
         self.world = World(
             cluster, policy, now=start, keeps_work=keeps_work, restart_cost=restart_cost
         )
+        # Reasons take longer than decisions, and play no part in them.
+        self._terse = replace(policy, max_explained=0)
+        self._settled_at = start
         self._hands = Hands(self.world)
         self._watchers = watchers
         self._planner = planner
@@ -193,6 +197,13 @@ class Simulation:
         if until < inf and until > self.now:
             self.world.advance(until)
 
+    def explain(self) -> None:
+        """Give each pending job the reason that the scheduler gave when it looked last."""
+        world = self.world
+        plan = self._planner(world.cluster.snapshot(), world.policy, self._settled_at)
+        for wait in plan.waiting:
+            world.jobs[wait.gang].wait = wait
+
     def _next_time(self) -> float:
         wake_at = self._wake_at if self._idle_wakes < _IDLE_WAKES else inf
         return min(self.world.agenda.next_time(), wake_at)
@@ -237,10 +248,11 @@ class Simulation:
         """Plan until a plan has no deeds; whether any had."""
         world = self.world
         for number in range(_PASSES):
-            plan = self._planner(world.cluster.snapshot(), world.policy, world.now)
+            plan = self._planner(world.cluster.snapshot(), self._terse, world.now)
             deeds = plan.deeds
             if not deeds:
-                self._note(plan)
+                self._wake(plan.wake_at)
+                self._settled_at = world.now
                 return number > 0
             for watcher in self._watchers:
                 watcher.planning(self)
@@ -249,13 +261,9 @@ class Simulation:
                 watcher.planned(self)
         raise Unsettled(world.now, dict.fromkeys(deed.gang for deed in deeds))
 
-    def _note(self, plan: Plan) -> None:
-        jobs = self.world.jobs
-        for wait in plan.waiting:
-            jobs[wait.gang].wait = wait
-        wake_at = plan.wake_at
-        # A time that has come already would bring the same plan again, for ever.
+    def _wake(self, wake_at: float | None) -> None:
         self._wake_at = inf
+        # A time that has come already would bring the same plan again, for ever.
         if wake_at is not None and self.now < wake_at < FOREVER:
             # Up to the next microsecond, since nothing has changed a little before.
             self._wake_at = ceil(wake_at * 1e6) / 1e6

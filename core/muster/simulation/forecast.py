@@ -5,7 +5,7 @@ that is overdue or has no limit never ends, so that a forecast is a statement ab
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import Final
 
@@ -65,9 +65,7 @@ def forecast(
     """
     copy = cluster.copy()
     watcher = _Starts()
-    future = Simulation(
-        copy, replace(policy, max_explained=0), start=now, watchers=(watcher,), planner=planner
-    )
+    future = Simulation(copy, policy, start=now, watchers=(watcher,), planner=planner)
     gangs = cluster.objects().gangs
     for gang in gangs:
         future.adopt(gang, expected_end(gang, now) - now, after=(after or {}).get(gang.key, ""))

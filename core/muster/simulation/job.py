@@ -62,7 +62,7 @@ class Job:
     replicas_lost: int = 0
     """Replicas that others took from it without evicting it."""
     wait: Wait | None = None
-    """Why it is pending, as the last cycle said that spoke of it."""
+    """Why it is pending, as of the last `Simulation.explain`."""
     held_gpu_seconds: float = 0.0
     counted: float = 0.0
     """Up to when `held_gpu_seconds` counts."""

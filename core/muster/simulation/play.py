@@ -9,7 +9,7 @@ from muster.errors import InvalidSpec
 from muster.scheduling.cluster import Cluster
 from muster.simulation.drive import Simulation
 from muster.simulation.entries import duration_of
-from muster.simulation.expectations import View, shortfall
+from muster.simulation.expectations import View, What, shortfall
 from muster.simulation.invariants import Invariants
 from muster.simulation.scenario import NodeEvent, QueueEvent, Scenario
 from muster.simulation.timeline import Event
@@ -83,10 +83,13 @@ def play(scenario: Scenario, *, until: float | None = None) -> Play:
     try:
         for at in sorted(looks):
             simulation.run(at)
+            if questions.need_reasons(looks[at]):
+                simulation.explain()
             questions.ask(looks[at])
         simulation.run(inf if end is None else end)
     except Overplaced as error:
         raise _misplaced(scenario, error) from error
+    simulation.explain()
     questions.ask(at_the_end)
     invariants.close(simulation)
     return Play(
@@ -130,6 +133,10 @@ class _Questions:
         self._nodes = {node.name: node for node in scenario.nodes}
         self._simulation = simulation
         self._found: dict[int, str] = {}
+
+    def need_reasons(self, numbers: Sequence[int]) -> bool:
+        asked = (self._scenario.expect[number].what for number in numbers)
+        return any(what in (What.REASON, What.PREDICTED_START) for what in asked)
 
     def ask(self, numbers: Sequence[int]) -> None:
         view = View(self._simulation, self._scenario.levels, self._nodes)

@@ -269,13 +269,18 @@ def test_a_scheduler_that_never_settles_is_named_with_its_jobs():
         broken(Fickle(), [gang("a", gpus=2), gang("b", gpus=2)])
 
 
-def test_reasons_are_kept_as_they_were_said_last():
-    said = Wait("a", Reason.FRAGMENTED, "because", 1)
-    simulation = Simulation(
-        Cluster.of(nodes=[Node("n1", 1)]), AT_ONCE, planner=Script((said,), ())
-    )
-    simulation.submit(gang("a"))
-    simulation.submit(gang("b", submitted=60.0))
-    simulation.run()
+def test_reasons_are_given_when_they_are_asked_for():
+    asked = []
 
-    assert said == simulation.jobs["a"].wait
+    def planner(snapshot, policy, now):
+        del snapshot
+        asked.append((policy.max_explained > 0, now))
+        return Plan((Wait("a", Reason.FRAGMENTED, "because", 1),) if policy.max_explained else ())
+
+    simulation = Simulation(Cluster.of(nodes=[Node("n1", 1)]), AT_ONCE, planner=planner)
+    simulation.submit(gang("a"))
+    simulation.run(60.0)
+    simulation.explain()
+
+    assert [(False, 0.0), (True, 0.0)] == asked
+    assert Reason.FRAGMENTED == simulation.jobs["a"].wait.reason
