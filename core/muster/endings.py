@@ -198,7 +198,11 @@ def _restart(scene: Scene, attempt: Attempt) -> Step:
 def _requeue(scene: Scene, attempt: Attempt) -> Step:
     """It made room for another, and waits again at the head of its priority class."""
     waiting = replace(
-        scene.status, phase=Phase.PENDING, reason="Preempted", message=attempt.message
+        scene.status,
+        phase=Phase.PENDING,
+        reason="Preempted",
+        message=attempt.message,
+        retry_at=None,
     )
     told = Story("Preempted", f"attempt {attempt.attempt} ended: {attempt.message}")
     return Step(waiting, scene.removals(), (told,))

@@ -61,7 +61,7 @@ class Cycles:
         self._plan = plan
         self._record = record
         self._deeds = Deeds(cache, metrics, queue.mark)
-        self._forecasts = Forecasts(cache, settings.forecast_every)
+        self._forecasts = Forecasts(cache, settings.forecast_every, self.trigger)
         self._wanted = asyncio.Event()
         self._last_trigger = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -73,24 +73,30 @@ class Cycles:
 
     async def run(self) -> None:
         """Plan for ever. Start it once every cache has synced."""
-        while True:
-            await self._wanted.wait()
-            await self._quiet()
-            self._wanted.clear()
-            began = time.monotonic()
-            try:
-                self.cycle()
-            except Exception:
-                # A mistake in a plan must not stop the jobs that run: told, counted, tried again.
-                _log.exception("cycle-failed")
-                self._metrics.errors.labels("cycle").inc()
-                self._wanted.set()
-                await asyncio.sleep(_FAILED_SECONDS)
-            spent = time.monotonic() - began
-            self._metrics.cycle_seconds.observe(spent)
-            await asyncio.sleep(spent)
-            if await self._forecasts.renew(self._settings.policy, self._clock()):
-                self._wanted.set()
+        try:
+            while True:
+                await self._wanted.wait()
+                await self._quiet()
+                self._wanted.clear()
+                await self._try()
+                self._forecasts.renew(self._settings.policy, self._clock())
+        finally:
+            await self._forecasts.close()
+
+    async def _try(self) -> None:
+        """One cycle, and as much rest as it took."""
+        began = time.monotonic()
+        try:
+            self.cycle()
+        except Exception:
+            # A mistake in a plan must not stop the jobs that run: told, counted, tried again.
+            _log.exception("cycle-failed")
+            self._metrics.errors.labels("cycle").inc()
+            self._wanted.set()
+            await asyncio.sleep(_FAILED_SECONDS)
+        spent = time.monotonic() - began
+        self._metrics.cycle_seconds.observe(spent)
+        await asyncio.sleep(spent)
 
     async def _quiet(self) -> None:
         """Wait for a quiet moment, but not for ever."""

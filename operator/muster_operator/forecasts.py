@@ -7,7 +7,7 @@ seldom, and never takes more than a small part of the time. What it said holds u
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from muster.scheduling.cluster import Cluster, Objects
@@ -25,10 +25,13 @@ _REST: Final = 20.0
 class Forecasts:
     """The latest forecast."""
 
-    def __init__(self, cache: Cache, every: float) -> None:
+    def __init__(self, cache: Cache, every: float, on_news: Callable[[], None]) -> None:
         """At most one in *every* seconds; with 0 there is none."""
         self._cache = cache
         self._every = every
+        self._on_news = on_news
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._found: Mapping[str, Forecast] = {}
         self._due = 0.0
         self._version = -1
@@ -39,15 +42,34 @@ class Forecasts:
             return Forecast(wait.predicted_start, wait.waits_for)
         return self._found.get(wait.gang, UNFORESEEN)
 
-    async def renew(self, policy: Policy, now: float) -> bool:
-        """Work it out anew if it is time to; whether it says something else now."""
-        began = time.monotonic()
+    def renew(self, policy: Policy, now: float) -> None:
+        """Begin to work it out anew, at once or when it is time to; *on_news* is called then."""
         snapshot = self._cache.cluster.snapshot()
         is_same = snapshot.version == self._version
-        if not self._every or began < self._due or is_same or not snapshot.pending:
-            return False
-        self._version, before = snapshot.version, self._found
+        is_busy = self._task is not None and not self._task.done()
+        if not self._every or is_busy or is_same or not snapshot.pending:
+            return
+        early = self._due - time.monotonic()
+        if early > 0:
+            if self._timer is None or self._timer.when() < asyncio.get_running_loop().time():
+                self._timer = asyncio.get_running_loop().call_later(early, self._on_news)
+            return
+        self._version = snapshot.version
         objects, after = self._cache.cluster.objects(), self._cache.predecessors()
+        self._task = asyncio.create_task(self._work(objects, policy, now, after))
+
+    async def close(self) -> None:
+        """Wait for nothing any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _work(
+        self, objects: Objects, policy: Policy, now: float, after: Mapping[str, str]
+    ) -> None:
+        began, before = time.monotonic(), self._found
         try:
             self._found = await asyncio.to_thread(_foreseen, objects, policy, now, after)
         except Exception:
@@ -57,7 +79,8 @@ class Forecasts:
         spent = time.monotonic() - began
         self._due = time.monotonic() + max(self._every, _REST * spent)
         _log.debug(line("foreseen", jobs=len(self._found), seconds=spent))
-        return before != self._found
+        if before != self._found:
+            self._on_news()
 
 
 def _foreseen(
