@@ -84,10 +84,7 @@ def _left_over(free: int, sizes: Sequence[int], times: Counts) -> int:
     filled = 1
     for size, most in zip(sizes, times.tolist(), strict=True):
         for _ in range(min(most, free // size)):
-            more = filled | filled << size
-            if more == filled:
-                break
-            filled = more
+            filled |= filled << size
     filled &= (1 << free + 1) - 1
     return free - (filled.bit_length() - 1)
 

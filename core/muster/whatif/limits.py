@@ -71,10 +71,8 @@ def lowest_limits(base: Variant, trying: Trying, quotas: Quotas) -> Variant | No
         return None
     for bound in bounds:
         values[bound] = _lowest(bound, base, starts_with)
-    if trying.gave_up:
-        return None
     raised = {bound: value for bound, value in values.items() if value != bound.value}
-    return _told(base, raised, quotas) if raised else None
+    return _told(base, raised, quotas) if raised and not trying.gave_up else None
 
 
 def _lowest(bound: Bound, base: Variant, starts_with: Callable[[Bound, int], bool]) -> int:

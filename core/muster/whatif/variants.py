@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from muster.scheduling.quota import Quotas
-from muster.scheduling.snapshot import NODE_LEVEL, Gang, TopologyRequest
+from muster.scheduling.snapshot import NODE_LEVEL, TopologyRequest
 from muster.whatif.trying import Variant
 
 
@@ -135,12 +135,6 @@ def with_max_run_time(base: Variant, seconds: int) -> Variant:
 
 
 def _duration(seconds: int) -> str:
-    for unit, size in (("h", 3600), ("m", 60)):
-        if seconds >= size and seconds % size == 0:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
-
-
-def least_gpus(gang: Gang) -> int:
-    """What it cannot start without."""
-    return gang.min_replicas * gang.needs.gpus
+    """Whole minutes in words."""
+    hours, minutes = divmod(seconds // 60, 60)
+    return (f"{hours}h" if hours else "") + (f"{minutes}m" if minutes or not hours else "")

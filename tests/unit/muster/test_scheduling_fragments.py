@@ -1,5 +1,6 @@
 """Which free GPUs nobody who waits can use."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -23,6 +24,11 @@ CASES = {
     "what is held is not free": ([*FIVE, gang("a", 9, 4)], {"n1": 1}),
     "three and two fill what two twos do not": (
         [node("n1", 5), gang("a", 9, 3), gang("b", 9, 2)],
+        {},
+    ),
+    "equal jobs ask once": ([node("n1", 5), gang("a", 9, 4), gang("b", 9, 4)], {"n1": 1}),
+    "more of one kind than fits does not help": (
+        [node("n1", 6, pods=9), gang("a", 9, 2), gang("b", 9, 4)],
         {},
     ),
     "another model is of no use": (
@@ -97,7 +103,13 @@ def test_free_gpus_are_those_a_job_could_get():
 
 
 def test_who_holds_what_on_each_node():
-    gangs = [holding(gang("x", 3, 2), "n1 n1 n2"), holding(gang("y", 1, 1), "n1"), gang("z", 1)]
+    lost = replace(gang("w", 2), placement=("", "n2"))
+    gangs = [
+        lost,
+        holding(gang("x", 3, 2), "n1 n1 n2"),
+        holding(gang("y", 1, 1), "n1"),
+        gang("z", 1),
+    ]
     snapshot = Cluster.of(nodes=nodes("n1 n2"), gangs=gangs).snapshot()
 
-    assert {"n1": {"x": 4, "y": 1}, "n2": {"x": 2}} == held_by(snapshot)
+    assert {"n1": {"x": 4, "y": 1}, "n2": {"w": 1, "x": 2}} == held_by(snapshot)

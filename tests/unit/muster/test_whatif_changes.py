@@ -8,6 +8,8 @@ from muster.scheduling.cluster import Cluster, Objects
 from muster.scheduling.policy import Policy
 from muster.scheduling.snapshot import Queue, Run
 from muster.whatif.changes import changes
+from muster.whatif.limits import lowest_limits
+from muster.whatif.trying import Trying, Variant
 from random_clusters import tried
 from random_worlds import World, worlds
 from small_clusters import BLOCKS, BY_MODEL, MODELS, gang, holding, node, nodes
@@ -186,6 +188,27 @@ def test_who_would_have_to_leave_is_told():
         change.what,
         [victim.gang for victim in change.victims],
     )
+
+
+def test_parts_and_a_level_around_them_may_have_to_go_together():
+    apart = [node("n1", 4, rack="r1", block="b1"), node("n2", 4, rack="r2", block="b2")]
+    asked = gang("t/a", 8, required="block", part_size=8, part_required="rack")
+
+    assert suggested([*apart, asked])["require no level at all"] == {
+        "t/a": {"topology": {"required": None, "perPart": None}}
+    }
+
+
+def test_a_limit_is_not_told_where_time_ran_out_before_it_was_found():
+    things = Cluster.of(
+        nodes=nodes("n1"), queues=[Queue("q", limit=4)], gangs=[gang("t/a", 8, queue="q")]
+    )
+    tries = iter([True, True, False])
+    trying = Trying(things.objects(), Policy(), 0.0, goes_on=lambda: next(tries))
+    quotas = trying.cluster.snapshot().quotas
+
+    assert lowest_limits(Variant(trying.gangs["t/a"]), trying, quotas) is None
+    assert trying.gave_up
 
 
 def test_a_job_that_runs_needs_no_change():
