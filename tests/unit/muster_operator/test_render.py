@@ -64,6 +64,7 @@ def test_an_elastic_gang_finds_out_by_itself_who_takes_part() -> None:
         "PET_RDZV_ENDPOINT": "train-0.train.team.svc:20007",
         "PET_RDZV_ID": "0f9c-3",
         "PET_RDZV_CONF": "is_host=1,last_call_timeout=10",
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
     } == {key: value for key, value in first.items() if "RDZV" in key or "NNODES" in key}
     assert "is_host=0,last_call_timeout=10" == second["PET_RDZV_CONF"]
     assert not [key for key in environment(rendered()) if "RDZV" in key]
