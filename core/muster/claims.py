@@ -1,9 +1,21 @@
 """Who leaves for whom: the values that an eviction consists of while it is carried out.
 
-A claim is written in one guarded write of the claimant's status, before anybody is asked to leave,
-and names all of its victims. That write is the decision: what a victim has to do follows from the
-claims that name it, never from a note of its own, so that a crash between any two writes leaves
-nobody asked by no one, and a claim that is gone leaves nobody asked.
+An eviction touches many objects, and the API server writes one at a time. So the decision is one
+guarded write: the claim in the claimant's status, which names all of its victims by uid and
+attempt. It is written before anybody is asked, and what a victim has to do follows from the claims
+that name it, each time anew, never from a note of its own. An operator may die between any two
+writes, and the next one finds one of these:
+
+- no claim: nobody was asked, and the decision is taken again;
+- a claim, and victims that show nothing of it, or were asked, or have ended: each is told what it
+  has to do, and one whose named attempt is over is meant no longer. For surplus, which leaves the
+  attempt alive, the victim's placement keeps the ids of the asks that it has met;
+- a claim of which all have left: the claimant starts, in the write that removes the claim;
+- no claim any more: whoever was asked and is still there stays, whether the claimant started,
+  gave up, was suspended or is gone.
+
+Why a victim left (`displaced`) is in the write that decides its end, which is why that survives
+its claimant's claim.
 """
 
 from collections.abc import Iterator, Mapping
