@@ -9,6 +9,7 @@ work than the best set, but it holds no victim that it does not need, and breaks
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from math import inf
 
 from muster.scheduling.amounts import GPUS, taken_by
 from muster.scheduling.fit import Mask
@@ -112,6 +113,8 @@ class _Gathering:
         self._budget = Budget(claims, quotas)
         self._first, self._end = domain
         self._units: list[_Unit] = []
+        self._refused: dict[str, int] = {}
+        """GPUs that a queue did not give for one replica."""
         self._needs = [(r, a) for r, a in enumerate(taken_by(ground.question.needs)) if a]
         self._free: dict[int, list[int]] = {}
         counts = ground.field(()).counts[-1]
@@ -151,10 +154,7 @@ class _Gathering:
             if actual is None:
                 continue
             if actual <= cost:
-                closed = self._take_all(parts)
-                if closed is not None:
-                    # Not this, and never again: what a queue may lose only gets less.
-                    on_node[node] = [unit for unit in on_node[node] if unit.queue != closed]
+                self._take_all(parts)
                 actual, _ = self._cost(node, on_node[node])
             if actual is not None:
                 heappush(costs, actual)
@@ -239,11 +239,12 @@ class _Gathering:
         # What is lacking of each resource; nothing where it is not positive.
         lacking = {resource: more * amount - free[resource] for resource, amount in self._needs}
         parts: list[tuple[_Unit, Option]] = []
+        asked: dict[str, int] = {}
         for unit in units:
             option = unit.taken
             while any(amount > 0 for amount in lacking.values()):
                 following = unit.next_on(node, option)
-                if following is None:
+                if following is None or self._is_too_much(unit, following, option, asked):
                     break
                 _lessen(lacking, following, option, node)
                 option = following
@@ -266,16 +267,31 @@ class _Gathering:
         starts = tuple(sorted(-option.holder.started for _, option in needed))
         return (price, len(needed), starts, node), needed
 
-    def _take_all(self, parts: Sequence[tuple[_Unit, Option]]) -> str | None:
-        """Take all that one replica costs, or nothing of it; the queue that does not give it."""
+    def _is_too_much(
+        self, unit: _Unit, option: Option, than: Option | None, asked: dict[str, int]
+    ) -> bool:
+        """Whether as little as this was refused to its queue before; else it counts as *asked*."""
+        if option.free_right is not None:
+            return False
+        more = asked.get(unit.queue, 0) + option.gpus - (than.gpus if than else 0)
+        if more >= self._refused.get(unit.queue, inf):
+            return True
+        asked[unit.queue] = more
+        return False
+
+    def _take_all(self, parts: Sequence[tuple[_Unit, Option]]) -> None:
+        """Take all that one replica costs, or nothing of it."""
         mark = self._budget.mark()
+        asked: dict[str, int] = {}
         for unit, option in parts:
+            self._is_too_much(unit, option, unit.taken, asked)
             if not self._budget.takes(option, unit.taken):
+                # Not this, and never as much again: what a queue may lose only gets less.
+                self._refused[unit.queue] = asked[unit.queue]
                 self._budget.rollback(mark)
-                return unit.queue
+                return
         for unit, option in parts:
             self._note(unit, option)
-        return None
 
     def _take(self, unit: _Unit, option: Option) -> bool:
         if not self._budget.takes(option, unit.taken):
