@@ -42,9 +42,12 @@ def asked_to_leave(scene: Scene, attempt: Attempt) -> Step | None:
 
 
 def suspended_soon(scene: Scene, attempt: Attempt) -> Step | None:
-    """A gang that is suspended, while it is asked to save; `None` once it may be stopped."""
+    """A gang that is suspended, while it is asked to save; `None` once it may be stopped.
+
+    Without a place for checkpoints nobody would hear that one is saved, and it is stopped at once.
+    """
     status, rules = scene.status, scene.rules
-    if attempt.running_at is None or rules.notice <= 0:
+    if attempt.running_at is None or rules.notice <= 0 or not scene.job.has_checkpoints:
         return None
     directive = status.directive
     if directive is None or not directive.id.startswith(_SUSPENSION):

@@ -26,6 +26,8 @@ class JobFacts:
     """The words with which the API server refused a pod of the current attempt."""
     seen: frozenset[int] = frozenset()
     """Replicas of the current attempt that were seen in this life of the operator."""
+    has_checkpoints: bool = True
+    """Whether the platform knows where it saves checkpoints."""
     departures: tuple[Departure, ...] = ()
     """For whom it has to leave, as the claims of others say."""
     changed: float = 0.0

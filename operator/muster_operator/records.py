@@ -145,6 +145,7 @@ class JobRecord:
             else Budgets(),
             refusal=self.refusal,
             seen=frozenset(self.seen),
+            has_checkpoints=job is not None and job.checkpoint_uri is not None,
             departures=departures,
             changed=changed,
         )

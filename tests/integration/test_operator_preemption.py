@@ -127,7 +127,7 @@ async def test_what_cannot_be_evicted_is_waited_for(stage: Stage) -> None:
 
 
 async def test_a_suspended_job_saves_before_it_leaves(stage: Stage) -> None:
-    await stage.create_job()
+    await stage.create_job(checkpoint={"uri": "/checkpoints"})
     await _runs(stage, "train", 2)
     await stage.patch_job(suspend=True)
     asked = await stage.becomes("Running", reason="Suspending")

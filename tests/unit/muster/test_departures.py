@@ -156,6 +156,12 @@ def test_a_gang_that_starts_is_suspended_at_once() -> None:
     assert Outcome.SUSPENDED is got.status.attempts[-1].outcome
 
 
+def test_a_gang_that_has_no_place_for_checkpoints_is_suspended_at_once() -> None:
+    job = replace(SEEN, is_suspended=True, has_checkpoints=False)
+
+    assert Outcome.SUSPENDED is step(RUNNING, job=job, notice=30).status.attempts[-1].outcome
+
+
 def test_one_that_is_resumed_in_time_stays() -> None:
     asked = step(RUNNING, job=replace(SEEN, is_suspended=True), notice=30).status
     got = step(asked, notice=30)
