@@ -80,6 +80,10 @@ class Deeds:
         yield from self.first
         uses: list[Deed] = []
         for gain in self.gains:
+            if gain.is_claim:
+                # What it gets at once comes before what it claims: a claim ends with what it gets.
+                yield from (use for use in uses if use.gang == gain.gang.key)
+                uses = [use for use in uses if use.gang != gain.gang.key]
             yield from self._of_gain(gain, uses)
         for start in self.starts.values():
             yield from self._of_start(start, uses)
