@@ -2,11 +2,17 @@
 
 from dataclasses import replace
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from muster.scheduling.cluster import Cluster
 from muster.scheduling.plan import Admit, Plan, Requeue
 from muster.scheduling.policy import Policy
 from muster.scheduling.snapshot import Gang, Leaving, Needs, Node, Run
 from muster.simulation.forecast import Forecast, forecast
+from muster.simulation.play import simulation_of
+from muster.simulation.reading import scenario_of
+from playing import TWO_NODES, scenario
 
 POLICY = Policy(leaves_at_once=True)
 UNKNOWN = Forecast(None, "")
@@ -153,3 +159,39 @@ def test_a_scheduler_that_does_not_settle_foresees_nothing():
 
 def test_without_pending_gangs_there_is_nothing_to_foresee():
     assert {} == foreseen(running("a"))
+
+
+JOBS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "replicas": st.integers(1, 4),
+            "gpusPerReplica": st.sampled_from([1, 2, 4, 8]),
+            "priority": st.integers(0, 2),
+            "preemptible": st.booleans(),
+            "queue": st.sampled_from(["a", "b"]),
+            "duration": st.sampled_from(["1m", "2m", "5m", "8m", None]),
+        }
+    ),
+    min_size=2,
+    max_size=12,
+)
+
+
+@given(jobs=JOBS)
+@settings(max_examples=60, deadline=None)
+def test_a_forecast_comes_true_where_everybody_keeps_to_what_was_declared(jobs):
+    described = [
+        {"name": f"j{number}", "maxRunTime": job["duration"]} | job
+        for number, job in enumerate(jobs)
+    ]
+    queues = [{"name": "a", "guaranteed": 8}, {"name": "b"}]
+    simulation = simulation_of(
+        scenario_of(scenario(cluster=TWO_NODES, queues=queues, jobs=described)), ()
+    )
+    simulation.run(0.0)
+    waits = [job for job in simulation.jobs.values() if job.gang.is_pending]
+    told = forecast(simulation.cluster, simulation.world.policy, 0.0)
+    simulation.run()
+
+    starts = {job.key: next(iter(job.starts), None) for job in waits}
+    assert starts == {job.key: told[job.key].starts for job in waits}
