@@ -61,7 +61,7 @@ def explanation(console: Console, found: Json) -> None:
     facts = (
         ("Why", found.get("message")),
         ("Position", found.get("queue_position")),
-        ("Starts", _start(found)),
+        ("Started" if _is_over(found) else "Starts", _start(found)),
         ("Evicts", ", ".join(found.get("evicts") or ())),
     )
     console.print(_grid(facts))
@@ -93,10 +93,17 @@ def _how(edit: Json) -> str:
     return f"submit it again with {patch[8:-1]}"
 
 
+def _is_over(found: Json) -> bool:
+    """Whether its start is behind us."""
+    now = datetime.now(UTC).isoformat()
+    return (text.between(found.get("predicted_start"), now) or 0.0) > 0
+
+
 def _start(found: Json) -> str:
     at = found.get("predicted_start")
     if at is None:
-        return "unknown"
+        because = found.get("unknown_because")
+        return f"unknown: {because}" if because else "unknown"
     seconds = text.between(datetime.now(UTC).isoformat(), str(at)) or 0.0
     when = f"{at} (in {text.seconds(seconds)})" if seconds > 0 else str(at)
     return f"{when}, when {found['waits_for']} ends" if found.get("waits_for") else when

@@ -13,6 +13,7 @@ _EXPLANATION: Final[dict[str, Any]] = {
     "message": "needs 16 replicas in one rack; the roomiest, r1, holds 12",
     "queue_position": 1,
     "predicted_start": "2026-12-01T10:30:00Z",
+    "unknown_because": None,
     "waits_for": "vision/large",
     "changes": [
         {
@@ -99,6 +100,8 @@ class Explanation(BaseModel):
     queue_position: int | None
     predicted_start: str | None
     """Null where nobody can know."""
+    unknown_because: str | None
+    """Why nobody can."""
     waits_for: str | None
     """The job whose end makes it start then, as `namespace/name`."""
     changes: list[ChangeItem]

@@ -106,6 +106,7 @@ def _by_status(job: Job) -> Explanation:
         message=job.message,
         queue_position=status.get("queuePosition"),
         predicted_start=status.get("predictedStart"),
+        unknown_because=None,
         waits_for=status.get("waitsFor"),
         changes=[],
         changes_complete=False,

@@ -6,13 +6,13 @@ Names of jobs go through *shown*: whoever may not see a job reads no more than t
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from muster.cost import PriceRow
 from muster.money import usd
 from muster.scheduling.cluster import Objects
 from muster.scheduling.fragments import fragmented_gpus, free_gpus, held_by
-from muster.scheduling.plan import Victim
+from muster.scheduling.plan import Victim, WaitReason
 from muster.scheduling.policy import Policy
 from muster.scheduling.snapshot import Node, Snapshot
 from muster.scheduling.standing import Standing, standings
@@ -36,6 +36,26 @@ def time_of(seconds: float | None) -> str | None:
     return None if seconds is None else text_of(round(seconds * 1000))
 
 
+_NEVER: Final = "as things are it never starts"
+_UNKNOWN: Final[Mapping[str, str]] = {
+    WaitReason.SUSPENDED: "it starts only after somebody has resumed it",
+    WaitReason.DEPENDENCY: "nobody can know when the job that it comes after succeeds",
+    WaitReason.NO_MATCHING_NODES: _NEVER,
+    WaitReason.NEVER_FITS: _NEVER,
+    WaitReason.UNKNOWN_QUEUE: _NEVER,
+    WaitReason.UNKNOWN_TOPOLOGY_LEVEL: _NEVER,
+}
+
+
+def unknown_because(code: str) -> str:
+    """Why nobody can say when a job with this code starts."""
+    return _UNKNOWN.get(
+        code,
+        "nobody can know when the jobs end that it waits for: they declare no maxRunTime and "
+        "report no ETA, or are overdue",
+    )
+
+
 def explanation_view(found: Explanation, shown: Shown = as_they_are) -> Json:
     """`muster explain`."""
     return {
@@ -43,6 +63,7 @@ def explanation_view(found: Explanation, shown: Shown = as_they_are) -> Json:
         "message": found.message,
         "queue_position": found.position,
         "predicted_start": time_of(found.predicted_start),
+        "unknown_because": unknown_because(found.code) if found.predicted_start is None else None,
         "waits_for": shown(found.waits_for) if found.waits_for else None,
         "changes": [
             {

@@ -11,7 +11,7 @@ from muster.scheduling.plan import Right, Victim
 from muster.scheduling.policy import Policy
 from muster.scheduling.snapshot import NOWHERE, Queue, Run
 from muster.whatif.losses import cost_of_loss
-from muster.whatif.views import nodes_view, queues_view, shown_to, time_of
+from muster.whatif.views import nodes_view, queues_view, shown_to, time_of, unknown_because
 from small_clusters import gang, holding, node, nodes
 
 H100 = [
@@ -87,6 +87,14 @@ def test_names_are_shown_to_whom_they_concern():
     shown = shown_to({"a": True, "b": False})
 
     assert ["a/x", "b/…", "c/…", "plain"] == [shown(n) for n in ("a/x", "b/y", "c/z", "plain")]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [("NeverFits", "never starts"), ("Suspended", "resumed"), ("QueueLimit", "no maxRunTime")],
+)
+def test_why_nobody_knows_when_a_job_starts(code, words):
+    assert words in unknown_because(code)
 
 
 def test_times_are_utc():

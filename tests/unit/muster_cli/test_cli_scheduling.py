@@ -108,12 +108,24 @@ def test_an_explanation_is_read_from_top_to_bottom(muster, served):
 def test_what_only_its_status_says_is_marked(muster, served):
     served.on(
         f"GET {ONE}/explain",
-        EXPLANATION | {"source": "status", "changes": [], "predicted_start": None},
+        EXPLANATION
+        | {
+            "source": "status",
+            "changes": [],
+            "predicted_start": None,
+            "unknown_because": "it never ends",
+        },
     )
     found = muster("explain", "digits").out
 
-    assert "Starts     unknown" in found
+    assert "Starts     unknown: it never ends" in found
     assert "From the job's status" in found
+
+
+def test_a_start_that_is_over_is_told_as_such(muster, served):
+    served.on(f"GET {ONE}/explain", EXPLANATION | {"predicted_start": "2026-01-01T00:00:00Z"})
+
+    assert "Started    2026-01-01T00:00:00Z" in muster("explain", "digits").out
 
 
 def test_a_search_that_was_ended_is_told(muster, served):
