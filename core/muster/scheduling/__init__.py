@@ -17,6 +17,6 @@ explanation and the simulator all call it. Low to high:
 - `cycle` puts them together
 
 `cluster` is what lives between cycles, with its parts `ledger` (what is held), `lanes` (who waits)
-and `floor` (the nodes as arrays). Beside it: `archive` (snapshots and plans as JSON), `standing` and
-`fragments` (for people), `sanity` (what is wrong with queues and topologies).
+and `floor` (the nodes as arrays). Beside it: `archive` (snapshots and plans as JSON), `standing`
+and `fragments` (for people), `sanity` (what is wrong with queues and topologies).
 """

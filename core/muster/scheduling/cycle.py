@@ -31,7 +31,7 @@ from muster.scheduling.repair import Repair
 from muster.scheduling.rights import taken_at_reserved_times
 from muster.scheduling.snapshot import Pending, Question, Run, Snapshot
 from muster.scheduling.state import Ask, State
-from muster.scheduling.taking import Displacement, Taking
+from muster.scheduling.taking import Taking
 from muster.scheduling.trial import Books, Trial
 from muster.scheduling.underway import Underway
 from muster.scheduling.waits import waits
@@ -46,13 +46,11 @@ def plan_cycle(snapshot: Snapshot, policy: Policy, now: float) -> Plan:
     barred: frozenset[str] = frozenset()
     while True:
         cycle = _Cycle(snapshot, policy, now, barred)
-        try:
-            cycle.decide()
-        except Displacement as displacement:
-            # It made others leave and has to leave itself in the same instant: neither happened.
-            barred |= {displacement.key}
-        else:
+        displaced = cycle.decide()
+        if not displaced:
             return cycle.plan()
+        # They made others leave and have to leave themselves in one instant: neither happened.
+        barred |= displaced
 
 
 class _Cycle:
@@ -81,8 +79,8 @@ class _Cycle:
         self._backfill = Backfill(self._state)
         self._outlook = Outlook(self._state)
 
-    def decide(self) -> None:
-        """Everything but the reasons."""
+    def decide(self) -> frozenset[str]:
+        """Everything but the reasons; who made others leave and has to leave itself."""
         self._underway.open_books()
         for lane in self._state.snapshot.pending.values():
             for pending in lane:
@@ -97,6 +95,7 @@ class _Cycle:
             self._admit()
         for key in sorted(self._taking.evicted.keys() & self._deeds.starts.keys()):
             self._taking.spare(key)
+        return frozenset(self._taking.displaced)
 
     def plan(self) -> Plan:
         """What was decided, and the reasons for everything that was not."""

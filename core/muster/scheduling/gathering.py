@@ -12,12 +12,13 @@ from heapq import heapify, heappop, heappush
 from math import inf
 
 from muster.scheduling.amounts import GPUS, taken_by
+from muster.scheduling.budget import Budget
 from muster.scheduling.fit import Mask
 from muster.scheduling.ground import Ground
 from muster.scheduling.placement import Run, find, settle
 from muster.scheduling.plan import Right
 from muster.scheduling.quota import Quotas
-from muster.scheduling.rights import Budget, Claims, Option
+from muster.scheduling.rights import Claims, Option
 from muster.scheduling.room import Field
 from muster.scheduling.tree import natural
 

@@ -124,8 +124,8 @@ class Base:
         """Those about which something is under way, or that may grow."""
         self.kept: dict[str, object] = {}
         """What was worked out of a queue, kept until one of its holders changes."""
-        self.behind: dict[str, int] = {}
-        """How many started or grew behind the reservation of each gang."""
+        self.behind: dict[str, dict[str, Holder]] = {}
+        """Who started or grew behind the reservation of each gang."""
         for gang in gangs:
             self.add(gang)
 
@@ -141,7 +141,8 @@ class Base:
         self.kept.pop(gang.queue, None)
         if holder.is_special:
             self.special[gang.key] = holder
-        self._count(holder, 1)
+        for leader in (*holder.run.behind, *holder.run.grown_behind):
+            self.behind.setdefault(leader, {})[holder.key] = holder
 
     def remove(self, key: str) -> None:
         """Forget a gang."""
@@ -152,15 +153,11 @@ class Base:
         if not queue:
             del self.by_queue[holder.queue]
         self.special.pop(key, None)
-        self._count(holder, -1)
-
-    def _count(self, holder: Holder, sign: int) -> None:
-        for key in (*holder.run.behind, *holder.run.grown_behind):
-            left = self.behind.get(key, 0) + sign
-            if left:
-                self.behind[key] = left
-            else:
-                del self.behind[key]
+        for leader in {*holder.run.behind, *holder.run.grown_behind}:
+            followers = self.behind[leader]
+            del followers[key]
+            if not followers:
+                del self.behind[leader]
 
 
 class Roster:
@@ -246,14 +243,21 @@ class Roster:
         self._stirred.add(queue)
         self._kept.pop(queue, None)
 
-    def is_behind(self, key: str) -> bool:
-        """Whether anybody started, or grew, behind the reservation of a gang."""
-        if key in self._base.behind:
-            return True
-        return any(
-            key in holder.run.behind or key in holder.run.grown_behind
+    def behind(self, key: str) -> list[Holder]:
+        """Who started, or grew, behind the reservation of a gang."""
+        gone = self._gone
+        followers = self._base.behind.get(key, {})
+        found = [holder for follower, holder in followers.items() if follower not in gone]
+        found += [
+            holder
             for holder in self._own.values()
-        )
+            if key in holder.run.behind or key in holder.run.grown_behind
+        ]
+        return found
+
+    def is_behind(self, key: str) -> bool:
+        """Whether anybody did."""
+        return bool(self.behind(key))
 
     def add(self, holder: Holder) -> None:
         """Take in a gang that starts."""

@@ -6,7 +6,6 @@ it. Rights to reclaim depend on the whole set of victims, so they are judged for
 gives each victim its right, or says that the set is not allowed.
 """
 
-from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -14,7 +13,7 @@ from math import inf
 from muster.scheduling.amounts import taken_by
 from muster.scheduling.fair_share import Shares, Stake
 from muster.scheduling.holders import Holder, Roster
-from muster.scheduling.movable import Movables
+from muster.scheduling.movable import Movables, movables_of
 from muster.scheduling.order import level_of
 from muster.scheduling.plan import Right
 from muster.scheduling.policy import Policy
@@ -87,10 +86,10 @@ class Claims:
         took: frozenset[tuple[str, str]],
         *,
         own_relief: int,
-        has_reserved: bool,
+        behind: Sequence[Holder],
     ) -> None:
         """*took* is `taken_at_reserved_times` of the snapshot; *own_relief* is how many GPUs might
-        leave the claimant's own queue for it, at most; *has_reserved* says that somebody started
+        leave the claimant's own queue for it, at most; *behind* are those who started
         behind its reservation.
         """
         self.claimant = claimant
@@ -100,7 +99,9 @@ class Claims:
         self._policy = policy
         self._took = took
         self._own_relief = own_relief
-        self._has_reserved = has_reserved
+        self._behind: dict[str, list[Holder]] = {}
+        for holder in behind:
+            self._behind.setdefault(holder.queue, []).append(holder)
         self._reliefs: dict[str, int] = {}
         self._open: dict[tuple[str, Stake], bool] = {}
         self._reclaimable: dict[str, bool] = {}
@@ -110,21 +111,31 @@ class Claims:
 
     def concerns(self, queue: str) -> bool:
         """Whether anything that the jobs of a queue hold may be taken; a quick first look."""
-        return queue == self.claimant.gang.queue or self._has_reserved or self._may_reclaim(queue)
+        return (
+            queue == self.claimant.gang.queue or queue in self._behind or self._may_reclaim(queue)
+        )
+
+    def concerned(self, queue: str, roster: Roster) -> Iterable[Holder]:
+        """The holders of a queue that anything may be taken from, and perhaps some others."""
+        if queue == self.claimant.gang.queue or self._may_reclaim(queue):
+            return roster.of_queue(queue)
+        return self._behind.get(queue, ())
 
     def within_reach(self, queue: str, movables: Mapping[int, Movables]) -> list[Movables]:
         """Of what a queue holds, what might be taken."""
         claimant = self.claimant
-        if queue != claimant.gang.queue or self._has_reserved:
-            return list(movables.values())
+        behind = movables_of(self._behind.get(queue, ()))
+        if queue != claimant.gang.queue:
+            return list((movables if self._may_reclaim(queue) else behind).values())
         known = self._quotas.queues.get(queue)
         preempts = known is not None and known.order is not Order.FIFO
-        return [
+        own = [
             group
             for priority, group in movables.items()
             if priority < claimant.gang.priority
             or (priority == claimant.gang.priority and (preempts or group.has_surplus))
         ]
+        return [*own, *behind.values()]
 
     def most_from(self, queue: str, groups: Iterable[Movables]) -> tuple[str, int, float]:
         """GPUs that might leave a queue, at most; with a name for the one of its lineage that is
@@ -132,7 +143,7 @@ class Claims:
         """
         groups = list(groups)
         most = sum(group.gpus for group in groups)
-        if queue == self.claimant.gang.queue or self._has_reserved:
+        if queue == self.claimant.gang.queue or queue in self._behind:
             return "", most, inf
         largest = max((group.most_gpus for group in groups), default=0)
         model, shares = self.claimant.model, self._shares
@@ -361,48 +372,6 @@ class Claims:
         if not stake.is_own:
             return whole
         return whole - sum(leaving.get(c, 0) for c in self._shares.children(stake.queue))
-
-
-class Budget:
-    """Keeps a growing set of victims allowed, at a cost that does not grow with it."""
-
-    def __init__(self, claims: Claims, quotas: Quotas) -> None:
-        self._claims = claims
-        self._quotas = quotas
-        self._leaving: dict[str, int] = {}
-        self._least: dict[str, int] = {}
-        """GPUs of the smallest victim below each queue."""
-        self._log: list[tuple[dict[str, int], dict[str, int]]] = []
-
-    def mark(self) -> int:
-        """A point to which `rollback` returns."""
-        return len(self._log)
-
-    def rollback(self, mark: int) -> None:
-        """Forget what was taken since *mark*."""
-        if mark < len(self._log):
-            self._leaving, self._least = self._log[mark]
-            del self._log[mark:]
-
-    def takes(self, option: Option, instead_of: Option | None = None) -> bool:
-        """Take an option besides what was taken already, in the place of a lesser one of the same
-        holder, if that is allowed; whether it is.
-        """
-        lineage = self._quotas.lineage(option.holder.queue)
-        more = option.gpus - (instead_of.gpus if instead_of else 0)
-        with_it = {name: self._leaving.get(name, 0) + more for name in lineage}
-        if option.free_right is None:
-            others = {
-                name: with_it[name] - min(self._least.get(name, option.gpus), option.gpus)
-                for name in lineage
-            }
-            if self._claims.reclaim(option, ChainMap(with_it, self._leaving), others) is None:
-                return False
-        self._log.append((self._leaving.copy(), self._least.copy()))
-        self._leaving.update(with_it)
-        for name in lineage:
-            self._least[name] = min(self._least.get(name, option.gpus), option.gpus)
-        return True
 
 
 def attained_by(holder: Holder, now: float) -> float:

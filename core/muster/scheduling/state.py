@@ -268,7 +268,7 @@ class State:
             self.policy,
             self.took,
             own_relief=self.own_relief(ask.gang),
-            has_reserved=not ask.is_growth and self.roster.is_behind(ask.gang.key),
+            behind=() if ask.is_growth else self.roster.behind(ask.gang.key),
         )
         return ground, claims
 
@@ -319,7 +319,7 @@ class State:
         for queue in self.roster.queues():
             if not claims.concerns(queue):
                 continue
-            for holder in self.roster.of_queue(queue):
+            for holder in claims.concerned(queue, self.roster):
                 options = [o for o in claims.options(holder) if ground.is_useful(o)]
                 if options:
                     choices.append(options)
@@ -330,10 +330,9 @@ class State:
         queue = self.snapshot.quotas.queues.get(gang.queue)
         # A queue that is ordered by more than submission lets gangs of one priority preempt.
         bound = gang.priority + (queue is not None and queue.order is not Order.FIFO)
-        is_behind = self.roster.is_behind(gang.key)
-        relief = 0
+        relief = sum(h.gpus for h in self.roster.behind(gang.key) if h.queue == gang.queue)
         for priority, movables in self.roster.kept(gang.queue, movables_of).items():
-            if priority < bound or is_behind:
+            if priority < bound:
                 relief += movables.gpus
             elif priority == gang.priority:
                 relief += movables.surplus_gpus

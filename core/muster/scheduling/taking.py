@@ -13,20 +13,14 @@ from muster.scheduling.state import Ask, State
 from muster.scheduling.trial import Books
 
 
-class Displacement(Exception):
-    """A gang that makes others leave in this cycle would have to leave itself."""
-
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.key = key
-
-
 class Taking:
     """What changes hands in one cycle."""
 
     def __init__(self, state: State, deeds: Deeds) -> None:
         self._state = state
         self._deeds = deeds
+        self.displaced: set[str] = set()
+        """Who made others leave in this cycle and would have to leave itself."""
         self.evicted: dict[str, Holder] = {}
         """Who ran before this cycle and has to leave as a whole."""
         self.returned: list[Pending] = []
@@ -34,9 +28,11 @@ class Taking:
 
     def take(self, options: Sequence[Option], claimant: str) -> bool:
         """Make these leave for a claimant; whether it has to wait for one of them."""
-        for option in options:
-            if option.holder.has_evicted and option.ranks is None:
-                raise Displacement(option.holder.key)
+        self.displaced.update(
+            option.holder.key
+            for option in options
+            if option.holder.has_evicted and option.ranks is None
+        )
         waits = [self._take(option, claimant) for option in options]
         return any(waits)
 
