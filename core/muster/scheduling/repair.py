@@ -74,6 +74,9 @@ class Repair:
         gang, policy, now = holder.gang, self._state.policy, self._state.now
         held = holder.replicas + len(gang.finished)
         if held >= gang.min_replicas and gang.min_replicas < gang.replicas:
+            if self._underway.has_claim(gang.key):
+                self._underway.give_up(gang.key)
+                self._underway.withdraw(gang.key, "it goes on with what is left")
             self._deeds.first.append(Shrink(gang.key, gang.lost))
             nodes = [n for rank, n in enumerate(holder.nodes) if rank not in gang.lost]
             holder.nodes = nodes
