@@ -159,7 +159,8 @@ class _Cycle:
             if scheme is not None and scheme.options and self._backfill.allows(ask, scheme):
                 self._evict(pending, ask, scheme)
                 return True
-            if scheme is None and gang.displaced is None and not place.is_held_up:
+            may_take = gang.displaced is None or gang.displaced.at < self._state.snapshot.changed
+            if scheme is None and may_take and not place.is_held_up:
                 self._refused[question] = gang.priority
         self._reserve(ask)
         return False

@@ -72,7 +72,7 @@ class Repair:
 
     def _mend(self, holder: Holder) -> None:
         gang, policy, now = holder.gang, self._state.policy, self._state.now
-        held = holder.replicas + len(gang.finished)
+        held = self._held(holder)
         if held >= gang.min_replicas and gang.min_replicas < gang.replicas:
             if self._underway.has_claim(gang.key):
                 self._underway.give_up(gang.key)
@@ -91,11 +91,19 @@ class Repair:
             self._follow(holder)
             return
         lost = self._replace_on_idle(holder)
+        # Others leave for what it cannot run without, and for nothing beyond that.
+        needed = gang.min_replicas - self._held(holder)
+        lost = lost[: max(needed, 0)]
         is_whole = bool(lost) and gang.key not in self._barred and self._at_cost(holder, lost)
         if lost and not is_whole:
             ask, _ = next(self._asks(holder, lost))
             if policy.reservation:
                 self._backfill.reserve(ask)
+
+    def _held(self, holder: Holder) -> int:
+        """Replicas that run or have finished, with what it got in this cycle."""
+        current = self._state.roster.get(holder.key) or holder
+        return current.replicas + len(holder.gang.finished)
 
     def _requeue(self, holder: Holder) -> None:
         gang = holder.gang
