@@ -107,11 +107,13 @@ class Taking:
         for option in scheme.options:
             gang = option.holder.gang
             self._state.trial.give(gang.queue, gang.needs, option.spread, gang.user, Books.AFTER)
-            if option.ranks is None:
-                self._state.roster.remove(option.holder)
-            else:
-                holder = self._state.roster.change(option.holder)
-                del holder.nodes[len(holder.nodes) - len(option.ranks) :]
+            roster, ranks = self._state.roster, option.ranks
+            current = roster.get(gang.key)
+            assert current is not None
+            roster.remove(current)
+            if ranks is not None:
+                # A holder of its own: this one is still in the roster of before.
+                roster.add(replace(current, nodes=current.nodes[: -len(ranks)]))
         gang = ask.gang
         nodes = [node for node, replicas in scheme.runs for _ in range(replicas)]
         self._state.trial.take(gang.queue, gang.needs, spread_of(nodes), gang.user, Books.AFTER)
