@@ -13,7 +13,7 @@ from muster.scheduling.snapshot import NOWHERE, Gang, Needs, Node, Queue
 def lineage(name: str | None, queues: Mapping[str, Queue]) -> tuple[str, ...]:
     """The queue and those above it, innermost first; one that is unknown stands alone."""
     path: list[str] = []
-    while name is not None and name not in path:
+    while name is not None and name not in path and (name in queues or not path):
         path.append(name)
         name = queues[name].parent if name in queues else None
     return tuple(path)
@@ -87,7 +87,8 @@ class Books:
 
     def _over_queues(self, ledgers: "Ledgers", gang: Gang, used: set[str]) -> Iterator[str]:
         models = {self.nodes[name].gpu_model for name in used}
-        for queue in (self.queues[q] for q in lineage(gang.queue, self.queues)):
+        above = [self.queues[q] for q in lineage(gang.queue, self.queues) if q in self.queues]
+        for queue in above:
             held, name = ledgers.queue[queue.name], queue.name
             if queue.limit is not None and held > queue.limit:
                 yield f"limit of {name}: {held} of {queue.limit}"

@@ -24,7 +24,17 @@ from muster.scheduling.plan import (
     Shrink,
     Withdraw,
 )
-from muster.scheduling.snapshot import NOWHERE, Displaced, Gang, Leaving, Node, Queue, Run, Took
+from muster.scheduling.snapshot import (
+    NOWHERE,
+    Displaced,
+    Gang,
+    Leaving,
+    Needs,
+    Node,
+    Queue,
+    Run,
+    Took,
+)
 from random_worlds import World
 
 MOST_PASSES = 60
@@ -86,14 +96,16 @@ class Drive:
             self.apply(deed)
 
     def apply(self, deed: Deed) -> None:
+        if isinstance(deed, Withdraw):
+            # Of a gang that is gone, too.
+            self._withdraw(deed.gang)
+            return
         gang = self.gangs[deed.gang]
         match deed:
             case Admit():
                 self._admit(gang, deed)
             case Preempt():
                 self._preempt(gang, deed)
-            case Withdraw():
-                self._withdraw(gang)
             case Grow():
                 run = gang.run or Run(0.0)
                 behind = tuple(sorted({*run.grown_behind, *deed.behind}))
@@ -146,11 +158,12 @@ class Drive:
         # Where they leave at once the start follows in the same plan, and takes the claim up.
         self.put(replace(self.gangs[gang.key], claim=deed.nodes))
 
-    def _withdraw(self, gang: Gang) -> None:
-        self._reserved_from.pop(gang.key, None)
-        self.put(replace(gang, claim=()))
+    def _withdraw(self, key: str) -> None:
+        self._reserved_from.pop(key, None)
+        if key in self.gangs:
+            self.put(replace(self.gangs[key], claim=()))
         for other in list(self.gangs.values()):
-            kept = tuple(leaving for leaving in other.leaving if leaving.claimant != gang.key)
+            kept = tuple(leaving for leaving in other.leaving if leaving.claimant != key)
             self.put(replace(other, leaving=kept))
 
     def _replace(self, gang: Gang, deed: Replace) -> None:
@@ -250,6 +263,23 @@ class Drive:
                 lost = [r for r, name in enumerate(gang.placement or ()) if name == node.name]
                 if lost:
                     self._lose(gang.key, lost)
+
+    def remove_node(self, name: str) -> None:
+        """Forget a node; what runs there keeps its place."""
+        self.stir()
+        del self.nodes[name]
+        self.cluster.remove_node(name)
+
+    def come(self, key: str, node: str, needs: Needs) -> None:
+        """A pod of others takes its place, whether there is room or not."""
+        self.stir()
+        self.foreign = (*(f for f in self.foreign if f[0] != key), (key, node, needs))
+        self.cluster.upsert_foreign(key, node, needs)
+
+    def remove_queue(self, name: str) -> None:
+        self.stir()
+        del self.queues[name]
+        self.cluster.remove_queue(name)
 
     def change_queue(self, queue: Queue) -> None:
         self.stir()

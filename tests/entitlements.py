@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
 
-from books import Books, lineage, seats_now
+from books import Books, Ledgers, lineage, seats_now
 from muster.scheduling.plan import Preempt, Right, Victim
 from muster.scheduling.snapshot import Gang, Needs, Node, Order, Queue
 
@@ -35,6 +35,8 @@ class Standing:
     changed: float = 0.0
     usage: Mapping[tuple[str, str | None], float] | None = None
     """By queue and model (`None`: all), where a half-life is set: what is used instead of held."""
+    counted: Ledgers | None = None
+    """What was held when `usage` was told; what has moved since is added to it in full."""
     foreign: tuple[tuple[str, str, Needs], ...] = ()
 
     def books(self) -> Books:
@@ -82,7 +84,6 @@ class Judge:
         # Where it goes is not always worked out; then quota is for GPUs in all.
         models = {standing.nodes[name].gpu_model for name in deed.nodes if name}
         self.model = models.pop() if len(models) == 1 and standing.has_models() else None
-        self.before = standing.books().later
         self.after = standing.without(deed.victims).books().later
         # What it takes beyond its minimum is growth, on what is idle by then.
         replicas = self.claimant.min_replicas if self.claimant.is_pending else len(deed.nodes)
@@ -178,11 +179,8 @@ class Judge:
                 return False
         return True
 
-    def _held(self, ledgers: object, queue: str, model: str | None) -> int:
-        held: int = (
-            ledgers.queue[queue] if model is None else ledgers.model[queue, model]  # type: ignore[attr-defined]
-        )
-        return held
+    def _held(self, ledgers: Ledgers, queue: str, model: str | None) -> int:
+        return ledgers.queue[queue] if model is None else ledgers.model[queue, model]
 
     def _is_within_guarantee(self, gang: Gang) -> bool:
         path = self.at.path_below(self.claimant.queue, gang.queue)
@@ -218,8 +216,8 @@ class Judge:
         """After the move: what leaves is subtracted, what is asked for is added."""
         model, guaranteed = self.at.basis(queue, self.model)
         after = Fraction(self._held(self.after, queue, model) + more)
-        if self.at.usage is not None:
-            moved = after - self._held(self.before, queue, model)
+        if self.at.usage is not None and self.at.counted is not None:
+            moved = after - self._held(self.at.counted, queue, model)
             after = Fraction(self.at.usage.get((queue, model), 0.0)) + moved
         return share_of(after, guaranteed, self.at.queues.get(queue, Queue(queue)).weight)
 

@@ -13,7 +13,7 @@ from books import seats_now
 from driving import MOST_PASSES, Drive
 from entitlements import attained, level
 from muster.scheduling.plan import Admit, Grow, Plan, Preempt, Replace, Withdraw
-from muster.scheduling.snapshot import Gang
+from muster.scheduling.snapshot import Gang, Needs
 from random_worlds import Dice, Mix, World, gang_of, rolls, world_of
 from witnesses import Witness, check_rights
 
@@ -31,7 +31,12 @@ KINDS = (
     "limit",
     "pause",
     "suspend",
+    "cancel",
+    "a GPU breaks",
+    "others come",
 )
+ODDITIES = (*KINDS, "a node is removed", "a queue is removed")
+"""What an administrator should not do while jobs are there; decisions go on all the same."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +175,7 @@ def happen(drive: Drive, event: Event, spare: list[Gang], settle: Callable[[], o
             ranks = [rank for rank, node in enumerate(gang.placement or ()) if node]
             if len(ranks) > 1:
                 drive.finish_rank(gang.key, ranks[0])
-        case "down" | "up" | "drain":
+        case "down" | "up" | "drain" if nodes:
             node = drive.nodes[nodes[number % len(nodes)]]
             is_drained = event.kind == "drain"
             drive.change_node(
@@ -187,6 +192,18 @@ def happen(drive: Drive, event: Event, spare: list[Gang], settle: Callable[[], o
         case "pause" if queues:
             queue = drive.queues[queues[number % len(queues)]]
             drive.change_queue(replace(queue, is_paused=not queue.is_paused))
+        case "cancel" if every:
+            drive.end(every[number % len(every)])
+        case "a GPU breaks" if nodes:
+            node = drive.nodes[nodes[number % len(nodes)]]
+            if node.gpus:
+                drive.change_node(replace(node, gpus=node.gpus - 1, bad_gpus=node.bad_gpus + 1))
+        case "others come" if nodes:
+            drive.come("p2", nodes[number % len(nodes)], Needs(1, 1))
+        case "a node is removed" if nodes:
+            drive.remove_node(nodes[number % len(nodes)])
+        case "a queue is removed" if queues:
+            drive.remove_queue(queues[number % len(queues)])
         case "suspend" if every:
             gang = drive.gangs[every[number % len(every)]]
             drive.suspend(gang.key, is_suspended=not gang.is_suspended)
