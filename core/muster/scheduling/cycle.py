@@ -22,14 +22,13 @@ from muster.scheduling.explain import is_never, obstacle
 from muster.scheduling.fair_share import Shares
 from muster.scheduling.gathering import Scheme
 from muster.scheduling.growth import Growth
-from muster.scheduling.holders import Holder, roster_of
+from muster.scheduling.holders import Holder, roster_of, taken_at_reserved_times
 from muster.scheduling.order import Turns
 from muster.scheduling.outlook import Outlook
 from muster.scheduling.plan import Plan, Victim
 from muster.scheduling.policy import Policy
 from muster.scheduling.repair import Repair
-from muster.scheduling.rights import taken_at_reserved_times
-from muster.scheduling.snapshot import Pending, Question, Run, Snapshot
+from muster.scheduling.snapshot import Gang, Pending, Question, Run, Snapshot
 from muster.scheduling.state import Ask, State
 from muster.scheduling.taking import Taking
 from muster.scheduling.trial import Books, Trial
@@ -68,7 +67,7 @@ class _Cycle:
         """Gangs that make nobody leave in this cycle."""
         self._deeds = Deeds(snapshot.tree)
         self._lanes: dict[str, Sequence[Pending]] = dict(snapshot.pending)
-        self._refused: dict[Question, float] = {}
+        self._refused: dict[tuple[Question, str], float] = {}
         """What has no place, and has none until something comes free: up to which priority."""
         self._never: dict[Question, bool] = {}
         self._claimants: set[str] = set()
@@ -143,11 +142,11 @@ class _Cycle:
         if self._is_refused(pending) or gang.key in self._claimants:
             return False
         if obstacle(question, self._state.trial) is not None:
-            self._refused[question] = inf
+            self._refused[question, ""] = inf
             return False
         ask = Ask(gang, question, question.replicas)
         if self._outlook.is_hopeless(gang, question):
-            self._refused[question] = gang.priority
+            self._refused[question, ""] = gang.priority
             self._reserve(ask)
             return False
         place = self._backfill.place(ask)
@@ -159,14 +158,27 @@ class _Cycle:
             if scheme is not None and scheme.options and self._backfill.allows(ask, scheme):
                 self._evict(pending, ask, scheme)
                 return True
-            may_take = gang.displaced is None or gang.displaced.at < self._state.snapshot.changed
-            if scheme is None and may_take and not place.is_held_up:
-                self._refused[question] = gang.priority
+            if scheme is None and not place.is_held_up:
+                spared = self._spares(gang)
+                if spared and not self._state.might_take_from(ask, spared):
+                    # It may not, but nobody of its queue could: so this holds for all of them.
+                    spared = ""
+                self._refused[question, spared] = gang.priority
         self._reserve(ask)
         return False
 
     def _is_refused(self, pending: Pending) -> bool:
-        return pending.gang.priority <= self._refused.get(pending.question, -inf)
+        gang, question = pending.gang, pending.question
+        if gang.priority <= self._refused.get((question, ""), -inf):
+            return True
+        spared = self._spares(gang)
+        return bool(spared) and gang.priority <= self._refused.get((question, spared), -inf)
+
+    def _spares(self, gang: Gang) -> str:
+        """The gang from which it may not take back what that took from it, if any."""
+        displaced = gang.displaced
+        is_bound = displaced is not None and displaced.at >= self._state.snapshot.changed
+        return displaced.by if displaced is not None and is_bound else ""
 
     def _reserve(self, ask: Ask) -> None:
         if self._state.policy.reservation and not self._backfill.is_covered(ask):

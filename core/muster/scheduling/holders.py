@@ -289,4 +289,16 @@ def roster_of(snapshot: Snapshot) -> Roster:
     return Roster(base)
 
 
+def taken_at_reserved_times(roster: Roster, snapshot: Snapshot) -> frozenset[tuple[str, str]]:
+    """Pairs of queues: the first may reclaim nothing above its guarantee from the second, since a
+    gang of the second took it at its reserved time and nothing has changed since.
+    """
+    return frozenset(
+        (queue, holder.queue)
+        for holder in roster.special()
+        if holder.run.took and holder.run.took.at >= snapshot.changed
+        for queue in holder.run.took.queues
+    )
+
+
 _UNKNOWN = Run(started=0.0)

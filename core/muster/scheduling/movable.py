@@ -80,13 +80,26 @@ def freed_on(nodes: Sequence[int] | Index, amounts: Amounts, size: int) -> Amoun
 
 def _movables(holders: Sequence[Holder]) -> Movables:
     on_node: dict[int, list[int]] = {}
+    sizes: list[int] = []
+    surplus = 0
+    # Spelt out rank by rank: this is done anew for a queue whenever one of its gangs changes.
     for holder in holders:
-        each = taken_by(holder.gang.needs)
-        for node, replicas in holder.spread().items():
-            held = on_node.setdefault(node, [0] * RESOURCES)
-            for resource, amount in enumerate(each):
-                held[resource] += amount * replicas
-    sizes = [holder.gpus for holder in holders]
+        needs = holder.gang.needs
+        gpus, cpu, memory, pods = taken_by(needs)
+        for node in holder.nodes:
+            if node < 0:
+                continue
+            held = on_node.get(node)
+            if held is None:
+                on_node[node] = [gpus, cpu, memory, pods]
+            else:
+                held[0] += gpus
+                held[1] += cpu
+                held[2] += memory
+                held[3] += pods
+        sizes.append(holder.gpus)
+        if holder.gang.min_replicas < len(holder.nodes):
+            surplus += holder.surplus * needs.gpus
     amounts = np.array(list(on_node.values()), dtype=np.int64).reshape(-1, RESOURCES).T
     return Movables(
         nodes=np.array(list(on_node), dtype=np.intp),
@@ -95,5 +108,5 @@ def _movables(holders: Sequence[Holder]) -> Movables:
         gpus=sum(sizes),
         most_gpus=max(sizes),
         least_gpus=min(sizes),
-        surplus_gpus=sum(holder.surplus * holder.gang.needs.gpus for holder in holders),
+        surplus_gpus=surplus,
     )

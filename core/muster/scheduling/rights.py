@@ -117,25 +117,32 @@ class Claims:
 
     def concerned(self, queue: str, roster: Roster) -> Iterable[Holder]:
         """The holders of a queue that anything may be taken from, and perhaps some others."""
-        if queue == self.claimant.gang.queue or self._may_reclaim(queue):
-            return roster.of_queue(queue)
-        return self._behind.get(queue, ())
+        if queue == self.claimant.gang.queue:
+            is_all = bool(self._own_reach(roster.kept(queue, movables_of)))
+        else:
+            is_all = self._may_reclaim(queue)
+        return roster.of_queue(queue) if is_all else self._behind.get(queue, ())
 
     def within_reach(self, queue: str, movables: Mapping[int, Movables]) -> list[Movables]:
         """Of what a queue holds, what might be taken."""
-        claimant = self.claimant
+        if queue != self.claimant.gang.queue and self._may_reclaim(queue):
+            return list(movables.values())
         behind = movables_of(self._behind.get(queue, ()))
-        if queue != claimant.gang.queue:
-            return list((movables if self._may_reclaim(queue) else behind).values())
+        own = self._own_reach(movables) if queue == self.claimant.gang.queue else ()
+        return [*own, *behind.values()]
+
+    def _own_reach(self, movables: Mapping[int, Movables]) -> list[Movables]:
+        """Those of its own queue that it may preempt, or take surplus from."""
+        claimant = self.claimant
+        queue = claimant.gang.queue
         known = self._quotas.queues.get(queue)
         preempts = known is not None and known.order is not Order.FIFO
-        own = [
+        return [
             group
             for priority, group in movables.items()
             if priority < claimant.gang.priority
             or (priority == claimant.gang.priority and (preempts or group.has_surplus))
         ]
-        return [*own, *behind.values()]
 
     def most_from(self, queue: str, groups: Iterable[Movables]) -> tuple[str, int, float]:
         """GPUs that might leave a queue, at most; with a name for the one of its lineage that is
@@ -384,15 +391,3 @@ def shield_ends(holder: Holder, quotas: Quotas) -> float:
     queue = quotas.queues.get(holder.queue)
     least = queue.min_run_time if queue else 0.0
     return holder.started + least if least > 0 else -inf
-
-
-def taken_at_reserved_times(roster: Roster, snapshot: Snapshot) -> frozenset[tuple[str, str]]:
-    """Pairs of queues: the first may reclaim nothing above its guarantee from the second, since a
-    gang of the second took it at its reserved time and nothing has changed since.
-    """
-    return frozenset(
-        (queue, holder.queue)
-        for holder in roster.special()
-        if holder.run.took and holder.run.took.at >= snapshot.changed
-        for queue in holder.run.took.queues
-    )

@@ -159,6 +159,20 @@ class State:
                 return True
         return False
 
+    def might_take_from(self, ask: Ask, key: str) -> bool:
+        """Whether a gang could be asked to make room for it, as far as its queue tells."""
+        holder = self.roster.get(key)
+        if holder is None or not holder.gang.is_preemptible:
+            return False
+        models: tuple[str | None, ...] = (None,)
+        if self.snapshot.quotas.is_by_model:
+            models = self.snapshot.columns.models_of(ask.question.rules)
+        for model in models:
+            _, claims = self._ground(ask, model, waives_share=False)
+            if any(each is holder for each in claims.concerned(holder.queue, self.roster)):
+                return True
+        return False
+
     def within_guarantee(self, ask: Ask, other: str) -> bool:
         """Whether the request is within the guarantee of its queue, and of those above it up to
         the common ancestor with another queue.
