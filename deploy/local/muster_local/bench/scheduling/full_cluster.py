@@ -5,14 +5,14 @@ full. In every rack of 16 nodes, 9 hold jobs that may not be evicted. A fifth of
 less than its guarantee and asks for gangs of whole racks' halves within it: for these reclaim is
 searched through the whole cluster and refused by topology. The others have what is theirs and
 more, in proportion to their weights; their jobs of 1 to 128 GPUs, of five users a queue, are
-judged by their shares. The jobs that a pass would start or evict for are dealt with before: what
-is measured finds a cluster at rest, rebuilt from its objects so that no answer is kept.
+judged by their shares. What is measured finds a cluster at rest, in which nobody is left to start
+or to evict, rebuilt from its objects so that no answer is kept.
 """
 
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from typing import Final
 
 from muster.scheduling.cycle import plan_cycle
@@ -39,6 +39,8 @@ _DEPARTMENTS: Final = 10
 _QUEUES: Final = 20
 _FIXED: Final = 9
 """Nodes of each rack whose jobs may not be evicted."""
+_OF_SINGLES: Final = 0.2
+"""Of the jobs on one node: those that are eight jobs of one GPU instead."""
 _SHORT_OF: Final = 128
 """GPUs that a queue below its guarantee lacks."""
 _PRIORITIES: Final = (0, 0, 0, 10)
@@ -90,8 +92,8 @@ def at_rest(part: int) -> Scene:
     departments = max(1, _DEPARTMENTS // part)
     queues = list(_tree(departments, size * GPUS))
     own = [queue for queue in queues if queue.parent is not None]
-    held = _held(own, {q.name: q for q in queues}, size * GPUS)
-    gangs = [*_fill(held, size), *_wanted(own, held, 10_000 // part)]
+    held = _held([queue for queue in queues if queue.parent is None], own, size * GPUS)
+    gangs = [*_fill(held, size), *_wanted(own, 10_000 // part)]
     scene = Scene.of(nodes(size), queues, gangs)
     for _ in range(_PASSES):
         if not scene.carry_out(_pass(scene), NOW):
@@ -119,61 +121,75 @@ def _is_short(number: int) -> bool:
     return number % 5 == 4
 
 
-def _held(own: Sequence[Queue], queues: dict[str, Queue], whole: int) -> dict[str, int]:
-    """GPUs of each queue, whole nodes; all of them together fill the cluster."""
-    held = {
-        queue.name: max(0, queue.guaranteed - _SHORT_OF) // GPUS * GPUS
-        for number, queue in enumerate(own)
-        if _is_short(number)
-    }
-    rich = [queue for number, queue in enumerate(own) if not _is_short(number)]
-    left = whole - sum(held.values()) - sum(queue.guaranteed // GPUS * GPUS for queue in rich)
-    above = {q.name: q.weight * queues[q.parent or ""].weight for q in rich}
-    for queue in rich:
-        more = int(left * above[queue.name] / sum(above.values()))
-        held[queue.name] = (queue.guaranteed // GPUS + more // GPUS) * GPUS
-    rest = whole - sum(held.values())
-    for queue in rich[: rest // GPUS]:
-        held[queue.name] += GPUS
+def _held(departments: Sequence[Queue], own: Sequence[Queue], whole: int) -> dict[str, int]:
+    """GPUs of each queue: all of them fill the cluster, and shares are as equal as they can be."""
+    held = {}
+    weights = [department.weight for department in departments]
+    surplus = _dealt(whole - sum(each.guaranteed for each in departments), weights)
+    for department, more in zip(departments, surplus, strict=True):
+        mine = [(n, q) for n, q in enumerate(own) if q.parent == department.name]
+        rich = [queue for number, queue in mine if not _is_short(number)]
+        for number, queue in mine:
+            lacks = _SHORT_OF if _is_short(number) else 0
+            held[queue.name] = max(0, queue.guaranteed - lacks)
+        left = department.guaranteed + more - sum(held[queue.name] for _, queue in mine)
+        parts = _dealt(left, [queue.weight for queue in rich])
+        for queue, part in zip(rich, parts, strict=True):
+            held[queue.name] += part
     return held
+
+
+def _dealt(gpus: int, weights: Sequence[float]) -> list[int]:
+    """In proportion to the weights, what is left one by one to the first."""
+    dealt = [int(gpus * weight / sum(weights)) for weight in weights]
+    for place in range(gpus - sum(dealt)):
+        dealt[place] += 1
+    return dealt
 
 
 def _fill(held: dict[str, int], size: int) -> Iterator[Gang]:
     """Running jobs of 1 to 8 whole nodes, and of single GPUs, that fill all nodes."""
     dice = random.Random(1)
-    fixed = [place for place in range(size) if place % RACK < _FIXED]
-    loose = [place for place in range(size) if place % RACK >= _FIXED]
-    places, number = {True: iter(fixed), False: iter(loose)}, 0
+    fixed = [place for place in range(size) if _is_fixed(place)]
+    loose = [place for place in range(size) if not _is_fixed(place)]
+    places = {True: iter(fixed), False: iter(loose)}
+    names = (f"r{number}" for number in count())
+    singles: list[str] = []
+    """Queues of the GPUs that make no whole node of one queue."""
     for queue, mine in held.items():
         left = mine // GPUS
+        singles += [queue] * (mine % GPUS)
         while left:
             is_fixed = dice.random() < _FIXED / RACK
             spots = list(islice(places[is_fixed], min(left, dice.choice((1, 1, 1, 2, 4, 8)))))
-            if not spots:
-                is_fixed = not is_fixed
-                spots = list(islice(places[is_fixed], 1))
+            spots = spots or list(islice(places[not is_fixed], 1))
             left -= len(spots)
-            began = NOW - HOUR * dice.uniform(1, 50)
-            each = gpus(1) if len(spots) == 1 and dice.random() < 0.2 else gpus(GPUS)
-            for names in _placements(spots, each.gpus):
-                gang = pending(f"r{number}", queue, len(names), each, began)
-                limit = HOUR * dice.randint(60, 200) if dice.random() < 0.7 else None
-                gang = replace(
-                    gang,
-                    is_preemptible=not is_fixed,
-                    max_run_time=limit,
-                    priority=max(_PRIORITIES),
-                )
-                yield running(gang, names, began)
-                number += 1
+            if len(spots) == 1 and dice.random() < _OF_SINGLES:
+                yield from (_running(next(names), queue, spots, 1, dice) for _ in range(GPUS))
+            else:
+                yield _running(next(names), queue, spots, GPUS, dice)
+    for place in (*places[True], *places[False]):
+        for queue in singles[:GPUS]:
+            yield _running(next(names), queue, [place], 1, dice)
+        del singles[:GPUS]
 
 
-def _placements(spots: Sequence[int], gpus: int) -> list[list[str]]:
-    names = [node(place) for place in spots]
-    return [names] if gpus == GPUS else [names] * GPUS
+def _is_fixed(place: int) -> bool:
+    return place % RACK < _FIXED
 
 
-def _wanted(own: Sequence[Queue], held: dict[str, int], number: int) -> Iterator[Gang]:
+def _running(name: str, queue: str, spots: Sequence[int], each: int, dice: random.Random) -> Gang:
+    began = NOW - HOUR * dice.uniform(1, 50)
+    gang = replace(
+        pending(name, queue, len(spots), gpus(each), began),
+        is_preemptible=not _is_fixed(spots[0]),
+        max_run_time=HOUR * dice.randint(60, 200) if dice.random() < 0.7 else None,
+        priority=max(_PRIORITIES),
+    )
+    return running(gang, [node(place) for place in spots], began)
+
+
+def _wanted(own: Sequence[Queue], number: int) -> Iterator[Gang]:
     """Pending jobs, equally many a queue."""
     dice = random.Random(3)
     for job in range(number):
