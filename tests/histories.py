@@ -69,7 +69,7 @@ def histories(
         spare = tuple(gang_of(dice, f"s{number}", mix or Mix()) for number in range(submitted))
         return History(world_of(dice, mix or Mix()), script, spare)
 
-    return rolls(700).map(history)
+    return rolls(300 + 45 * (mix or Mix()).gangs).map(history)
 
 
 class Story:

@@ -74,6 +74,8 @@ class Mix:
 
     nodes: int = 6
     gangs: int = 9
+    fewest_gangs: int = 3
+    sizes: tuple[int, ...] = (1, 2, 1, 2, 3, 4, 5)
     has_topology: bool = True
     has_models: bool = True
     has_resources: bool = True
@@ -117,7 +119,7 @@ def world_of(dice: Dice, mix: Mix) -> World:
     has_foreign = mix.has_resources and dice.one_in(6)
     foreign = (("p", "n1", Needs(1, 1)),) if has_foreign else ()
     gangs: list[Gang] = []
-    for number in range(dice.pick(*range(3, mix.gangs + 1))):
+    for number in range(dice.pick(*range(mix.fewest_gangs, mix.gangs + 1))):
         gang = gang_of(dice, f"g{number}", mix)
         if not dice.one_in(3):
             gang = seated(gang, nodes, queues, gangs, foreign, dice.pick(*range(256)))
@@ -186,7 +188,7 @@ def topology_of(dice: Dice) -> TopologyRequest:
 
 def gang_of(dice: Dice, key: str, mix: Mix) -> Gang:
     """A gang that waits."""
-    replicas = dice.pick(1, 2, 1, 2, 3, 4, 5)
+    replicas = dice.pick(*mix.sizes)
     models = [(), (), ("H100",), ("A100", "H100")] if mix.has_models else [()]
     needs = Needs(dice.pick(1, 1, 1, 2, 3, 0))
     if mix.has_resources and dice.one_in(4):

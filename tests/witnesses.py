@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import TypeGuard
 
 from books import Books, lineage
 from driving import Drive, without
@@ -157,11 +158,29 @@ def check_rights(drive: Drive, plan: Plan, *, is_minimal: bool = True) -> None:
         assert not faults or any(not Judge(way, deed).faults() for way in ways), faults
         gang = standing.gangs[deed.gang]
         if is_minimal and not drive.policy.reservation and gang.is_pending:
+            last = with_chain_undone(last, standing, plan, deed)
             spare = [v for v in spared(standing, gang, deed) if v in spared(last, gang, deed)]
             assert [] == spare, "nobody needs these"
         if gang.lost and drive.policy.leaves_at_once:
             mended = sketch.gangs[gang.key]
             assert mended.running >= mended.min_replicas, "with its victims it is whole"
+
+
+def with_chain_undone(last: Standing, standing: Standing, plan: Plan, deed: Preempt) -> Standing:
+    """As if those had not left whom its victims took in their turn to start again."""
+    taken = {d.gang: [victim.gang for victim in d.victims] for d in plan.deeds if is_preempt(d)}
+    undone, left = set[str](), [victim.gang for victim in deed.victims]
+    while left:
+        key = left.pop()
+        if key not in undone:
+            undone.add(key)
+            left += taken.get(key, [])
+    gangs = {key: standing.gangs[key] for key in sorted(undone)}
+    return replace(last, gangs={**last.gangs, **gangs})
+
+
+def is_preempt(deed: Deed) -> TypeGuard[Preempt]:
+    return isinstance(deed, Preempt)
 
 
 def with_others_started(standing: Standing, sketch: Drive, plan: Plan) -> Standing:
