@@ -94,7 +94,10 @@ class Deeds:
         del self.starts[key]
         takers: list[Start | Gain] = [*self.starts.values(), *self.gains]
         for taker in takers:
-            taker.victims = tuple(victim for victim in taker.victims if victim.gang != key)
+            # Surplus that was taken from it before is gone all the same.
+            taker.victims = tuple(
+                victim for victim in taker.victims if victim.gang != key or victim.ranks
+            )
 
     def forget(self, key: str) -> None:
         """A gang leaves as a whole: nothing else happens to it before."""
