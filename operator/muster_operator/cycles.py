@@ -61,7 +61,7 @@ class Cycles:
         self._plan = plan
         self._record = record
         self._deeds = Deeds(cache, metrics, queue.mark)
-        self._forecasts = Forecasts(cache, settings.forecast_every, self.trigger)
+        self._forecasts = Forecasts(cache, metrics, settings.forecast_every, self.trigger)
         self._wanted = asyncio.Event()
         self._last_trigger = 0.0
         self._timer: asyncio.TimerHandle | None = None

@@ -15,6 +15,7 @@ from muster.scheduling.plan import Wait
 from muster.scheduling.policy import Policy
 from muster.simulation.forecast import UNFORESEEN, Forecast, forecast
 from muster_operator.cache import Cache
+from muster_operator.metrics import Metrics
 from muster_operator.telling import line
 
 _log = logging.getLogger(__name__)
@@ -25,9 +26,12 @@ _REST: Final = 20.0
 class Forecasts:
     """The latest forecast."""
 
-    def __init__(self, cache: Cache, every: float, on_news: Callable[[], None]) -> None:
+    def __init__(
+        self, cache: Cache, metrics: Metrics, every: float, on_news: Callable[[], None]
+    ) -> None:
         """At most one in *every* seconds; with 0 there is none."""
         self._cache = cache
+        self._metrics = metrics
         self._every = every
         self._on_news = on_news
         self._task: asyncio.Task[None] | None = None
@@ -73,8 +77,10 @@ class Forecasts:
         try:
             self._found = await asyncio.to_thread(_foreseen, objects, policy, now, after)
         except Exception:
-            # Nothing depends on a prediction; a mistake in one is told and nothing is predicted.
+            # Nothing depends on a prediction: a mistake in one is told and counted, and nothing is
+            # predicted.
             _log.exception("forecast-failed")
+            self._metrics.errors.labels("forecast").inc()
             self._found = {}
         spent = time.monotonic() - began
         self._due = time.monotonic() + max(self._every, _REST * spent)

@@ -1,6 +1,5 @@
 """When predictions are worked out anew."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from muster.simulation.forecast import UNFORESEEN, Forecast
 from muster_operator import forecasts
 from muster_operator.cache import Cache
 from muster_operator.forecasts import Forecasts
+from muster_operator.metrics import Metrics
 
 NOW = 1_767_225_700.0
 WAIT = Wait("t/second", WaitReason.INSUFFICIENT_CAPACITY, "", 1)
@@ -29,7 +29,8 @@ class Desk:
             on_capacity=lambda: None,
             clock=lambda: NOW,
         )
-        self.forecasts = Forecasts(self.cache, every, self._told)
+        self.metrics = Metrics()
+        self.forecasts = Forecasts(self.cache, self.metrics, every, self._told)
         self.cache.around_changed("queues", self._object("default", spec={}))
         self.job("second")
 
@@ -107,7 +108,7 @@ async def test_nothing_is_foreseen_where_nobody_wants_it(foreseen: list[float]) 
     assert [] == foreseen
 
 
-async def test_a_mistake_in_a_forecast_is_told_and_nothing_is_foreseen(
+async def test_a_mistake_in_a_forecast_is_told_and_counted_and_nothing_is_foreseen(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object, **__: object) -> dict[str, Forecast]:
@@ -117,7 +118,8 @@ async def test_a_mistake_in_a_forecast_is_told_and_nothing_is_foreseen(
     desk = Desk()
     desk.renew()
     await eventually(lambda: "forecast-failed" in caplog.text)
-    await asyncio.sleep(0)
+    await desk.forecasts.close()
 
+    assert b'errors_total{where="forecast"} 1.0' in desk.metrics.text()
     assert UNFORESEEN == desk.forecasts.of(WAIT)
     assert 0 == desk.news
