@@ -41,7 +41,10 @@ async def explain(
         _log.warning("explaining %s from its status: %s", key, error)
         return _by_status(job)
     shown = await names_for(gate, caller, inputs.objects)
-    found = await thinker.work(lambda: explained(inputs.objects, inputs.policy, inputs.now, key))
+    goes_on = thinker.allowance()
+    found = await thinker.work(
+        lambda: explained(inputs.objects, inputs.policy, inputs.now, key, goes_on)
+    )
     if found is None:
         return _by_status(job)
     view = explanation_view(found, shown)

@@ -126,6 +126,15 @@ async def test_it_is_told_at_the_time_of_the_question(api, ada, platform) -> Non
     assert found["predicted_start"] is None
 
 
+async def test_changes_are_tried_only_while_there_is_time(api, ada, monkeypatch) -> None:
+    assert (await api.get(EXPLAIN, headers=ada)).json()["changes_complete"]
+    monkeypatch.setattr("muster_api.scheduler._TRYING_SECONDS", 0.0)
+    found = (await api.get(EXPLAIN, headers=ada)).json()
+
+    assert ([], False) == (found["changes"], found["changes_complete"])
+    assert "InsufficientCapacity" == found["code"]
+
+
 async def test_without_the_operator_its_status_is_told(api, ada, scheduler, platform) -> None:
     scheduler.is_away = True
     platform.cluster.jobs["a", "digits"]["status"] = {
