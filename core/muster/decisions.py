@@ -108,8 +108,8 @@ def with_growth(status: JobStatus, growth: Grow, *, now: float) -> JobStatus:
         return status
     nodes, round_ = (*placement.nodes, *growth.nodes), status.round + 1
     more = Growth(len(placement.nodes), now, round_)
-    each = attempt.gpus // max(attempt.replicas, 1)
-    larger = replace(attempt, nodes=nodes, replicas=len(nodes), gpus=each * len(nodes))
+    gpus = attempt.gpus_per_replica * len(nodes)
+    larger = replace(attempt, nodes=nodes, replicas=len(nodes), gpus=gpus)
     return replace(
         status.with_attempt(larger),
         round=round_,

@@ -131,7 +131,7 @@ def _held(status: JobStatus, attempt: Attempt, now: float) -> float:
     placement = status.placement
     assert placement is not None
     times = (max(now - placement.held_since(r), 0.0) for r in range(len(placement.nodes)))
-    return sum(times) * (attempt.gpus // max(attempt.replicas, 1))
+    return sum(times) * attempt.gpus_per_replica
 
 
 def _kept(status: JobStatus, attempt: Attempt) -> float:

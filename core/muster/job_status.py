@@ -116,6 +116,11 @@ class Attempt:
     cause: str = ""
     message: str = ""
 
+    @property
+    def gpus_per_replica(self) -> int:
+        """GPUs of each of its replicas."""
+        return self.gpus // max(self.replicas, 1)
+
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:

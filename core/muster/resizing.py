@@ -38,7 +38,7 @@ def shrunk(scene: Scene, attempt: Attempt, keeps: int) -> Step:
     deeds = scene.removals(besides=attempt.attempt, below=keeps)
     if any(pod.attempt == attempt.attempt and pod.replica >= keeps for pod in scene.pods):
         return Step(scene.status, deeds, wake_at=scene.forced_at)
-    each = attempt.gpus // max(attempt.replicas, 1)
+    each = attempt.gpus_per_replica
     held = sum(
         scene.now - placement.held_since(rank) for rank in range(keeps, len(placement.nodes))
     )
